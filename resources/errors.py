@@ -1,0 +1,33 @@
+"""The errors that this project raises on purpose. Each message says what was wrong, with which value, and what to do."""
+
+
+class RetricoError(Exception):
+    """Root of every error that a user can do something about."""
+
+
+class SettingsError(RetricoError):
+    """project.yaml, an asset's config or an argument is wrong."""
+
+
+class DocumentError(RetricoError):
+    """One document can't be read. The rest of the batch goes on."""
+
+
+class ExtractionError(RetricoError):
+    """A model could not be loaded, or could not read one text."""
+
+
+class StoreError(RetricoError):
+    """A store can't be reached, or refused what it was given."""
+
+
+class IndexMismatchError(StoreError):
+    """A vector index was made by another model, or for vectors of another size."""
+
+
+class LLMError(RetricoError):
+    """A language model's endpoint could not be reached, refused, or gave a reply that can't be used."""
+
+
+class NotBuiltError(RetricoError):
+    """Something is asked for that no build has made yet."""

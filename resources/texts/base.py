@@ -1,0 +1,69 @@
+"""What every text store can do. tests/resources/test_text_store.py says what each promise means."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+from resources.records import Chunk, Document, Scored
+
+
+class TextStore(ABC):
+    """Documents and chunks, and full-text search over the chunks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the store. A closed store is not used again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def document_hashes(self) -> dict[str, str]:
+        """``content_hash(document)`` of every stored document (text, source, title and metadata), by document id."""
+
+    @abstractmethod
+    def put_documents(self, documents: Sequence[Document]) -> int:
+        """Insert or replace by id, in one transaction. Chunks stay as they are. Returns the rows written."""
+
+    @abstractmethod
+    def delete_documents(self, document_ids: Sequence[str]) -> int:
+        """Delete documents with their chunks. Unknown ids are passed over. Returns how many documents went."""
+
+    @abstractmethod
+    def chunk_ids(self) -> dict[str, list[str]]:
+        """Chunk ids in order of index, by document id."""
+
+    @abstractmethod
+    def replace_chunks(self, chunks_by_document: Mapping[str, Sequence[Chunk]]) -> int:
+        """Make these the only chunks of each named document (none is allowed), in one transaction. Returns the rows written."""
+
+    @abstractmethod
+    def get_documents(self, document_ids: Sequence[str]) -> dict[str, Document]:
+        """The known ones among these, by id."""
+
+    @abstractmethod
+    def get_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """The known ones among these, by id."""
+
+    @abstractmethod
+    def documents(self, page_size: int = 500) -> Iterator[Document]:
+        """Every document, ordered by id, paged by key."""
+
+    @abstractmethod
+    def chunks(self, page_size: int = 5000) -> Iterator[Chunk]:
+        """Every chunk, ordered by document id and index, paged by key."""
+
+    @abstractmethod
+    def search(self, question: str, k: int, *, source: str | None = None) -> list[Scored[Chunk]]:
+        """Chunks that share words with the question, best first (BM25), then by chunk id; at most ``k``.
+
+        The question is taken as written: nothing in it is query syntax. A question without a word gives an empty list.
+        ``source`` keeps to the chunks of one document.
+        """
+
+    @abstractmethod
+    def count(self) -> tuple[int, int]:
+        """Number of documents and of chunks."""

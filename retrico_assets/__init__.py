@@ -1,0 +1,1 @@
+"""Documents become a knowledge graph, and the graph answers questions, as Dagster assets."""
