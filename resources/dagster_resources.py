@@ -1,0 +1,91 @@
+"""Stores and models as Dagster resources: typed configuration, and nothing open before it is asked for.
+
+A step opens what it needs with ``with store.connect() as ...``, so that a connection lives exactly as long as its user,
+whatever ends the step. Loaded models are shared inside a process by the models themselves.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from resources.graph import open_graph_store
+from resources.graph.base import GraphStore
+from resources.models.base import EntityExtractor, RelationExtractor
+from resources.models.embedder import Embedder, SentenceTransformerEmbedder
+from resources.models.gliner import GlinerEntityExtractor, GlinerRelationExtractor
+from resources.models.llm import ChatModel
+from resources.texts import open_text_store
+from resources.texts.base import TextStore
+from resources.vectors import open_vector_store
+from resources.vectors.base import VectorStore
+
+
+class GraphStoreResource(dg.ConfigurableResource):
+    """The graph database. ``folder`` holds its files when it is embedded."""
+
+    backend: str
+    folder: str
+
+    def connect(self) -> GraphStore:
+        return open_graph_store(self.backend, Path(self.folder))
+
+
+class VectorStoreResource(dg.ConfigurableResource):
+    """The vector indexes of chunks and entities."""
+
+    backend: str
+    folder: str
+
+    def connect(self) -> VectorStore:
+        return open_vector_store(self.backend, Path(self.folder))
+
+
+class TextStoreResource(dg.ConfigurableResource):
+    """Documents and chunks with full-text search."""
+
+    backend: str
+    folder: str
+
+    def connect(self) -> TextStore:
+        return open_text_store(self.backend, Path(self.folder))
+
+
+class ModelsResource(dg.ConfigurableResource):
+    """The models of the project. Secrets are names of environment variables, never values."""
+
+    entity_labels: list[str]
+    relation_labels: list[str]
+    entities: dict[str, Any]
+    relations: dict[str, Any] | None = None
+    embedding: dict[str, Any]
+    chat: dict[str, Any] | None = None
+
+    def entity_extractor(self, labels: Sequence[str] | None = None, threshold: float | None = None) -> EntityExtractor:
+        """The entity extractor, with other labels or another threshold for one run if given."""
+        options = self.entities | ({} if threshold is None else {"threshold": threshold})
+        return GlinerEntityExtractor(labels=labels or self.entity_labels, **options)
+
+    def relation_extractor(
+        self,
+        labels: Sequence[str] | None = None,
+        entity_labels: Sequence[str] | None = None,
+        threshold: float | None = None,
+        relation_threshold: float | None = None,
+    ) -> RelationExtractor | None:
+        """The relation extractor, with other labels or thresholds for one run if given; None if the project asks for no relations."""
+        labels = self.relation_labels if labels is None else labels
+        if self.relations is None or not labels:
+            return None
+        options = self.relations | {"threshold": self.entities["threshold"] if threshold is None else threshold}
+        if relation_threshold is not None:
+            options |= {"relation_threshold": relation_threshold}
+        return GlinerRelationExtractor(entity_labels=entity_labels or self.entity_labels, relation_labels=labels, **options)
+
+    def embedder(self) -> Embedder:
+        return SentenceTransformerEmbedder(**self.embedding)
+
+    def llm(self) -> ChatModel | None:
+        """The chat model; None if the project names none."""
+        return ChatModel(**self.chat) if self.chat else None

@@ -1,0 +1,72 @@
+"""Dagster's own records of a project, and running its jobs in this process."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from retrico_assets.settings import ProjectSettings
+
+_DEFAULT = "telemetry:\n  enabled: false\n"
+_TAG_PROCESS, _TAG_HOST = "retrico/pid", "retrico/host"
+
+
+def prepare_home(project: Path, settings: ProjectSettings) -> Path:
+    """Make the project's DAGSTER_HOME (unless the environment names one) and set the environment for this project.
+
+    The instance's configuration is the dagster.yaml beside the project file or one folder above it.
+    """
+    os.environ["RETRICO_PROJECT"] = str(project)
+    home = Path(os.environ.get("DAGSTER_HOME") or settings.data_folder / "dagster").absolute()
+    home.mkdir(parents=True, exist_ok=True)
+    if "DAGSTER_HOME" not in os.environ:
+        source = next((f for folder in project.parents[:2] if (f := folder / "dagster.yaml").is_file()), None)
+        if source:
+            shutil.copyfile(source, home / "dagster.yaml")
+        elif not (home / "dagster.yaml").exists():
+            (home / "dagster.yaml").write_text(_DEFAULT)
+        os.environ["DAGSTER_HOME"] = str(home)
+    return home
+
+
+@contextmanager
+def opened_instance() -> Iterator[dg.DagsterInstance]:
+    """The Dagster instance. Runs of this command that were killed are marked as failed, since nobody else can tell."""
+    with dg.DagsterInstance.get() as instance:
+        _close_dead_runs(instance)
+        yield instance
+
+
+def run_job(name: str, run_config: dict[str, Any], instance: dg.DagsterInstance, log_level: str) -> dg.ExecuteInProcessResult:
+    """Run a job of the definitions in this process, recorded in the instance as any other run. Does not raise if a step fails."""
+    from retrico_assets.definitions import defs
+
+    console = {"loggers": {"console": {"config": {"log_level": log_level}}}}
+    return defs.resolve_job_def(name).execute_in_process(
+        instance=instance,
+        run_config=run_config | console,
+        tags={_TAG_PROCESS: str(os.getpid()), _TAG_HOST: socket.gethostname()},
+        raise_on_error=False,
+    )
+
+
+def _close_dead_runs(instance: dg.DagsterInstance) -> None:
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED], tags={_TAG_HOST: socket.gethostname()})
+    for run in instance.get_runs(filters=started):
+        if not _is_alive(int(run.tags.get(_TAG_PROCESS, "0"))):
+            instance.report_run_failed(run, message="the process of this run was killed; the next build goes on where it stopped")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

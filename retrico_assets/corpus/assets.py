@@ -1,0 +1,165 @@
+"""Sources become documents, documents become chunks."""
+
+from pathlib import Path
+
+import dagster as dg
+import pandas as pd
+
+from resources.dagster_resources import TextStoreResource
+from resources.frames import chunks_frame, documents_frame, records
+from resources.records import Document
+from retrico_assets import report
+from retrico_assets.corpus.chunking import Chunking, chunk_document
+from retrico_assets.corpus.gather import Gathered, gather
+from retrico_assets.corpus.read import InlineText
+from retrico_assets.failures import told_plainly
+from retrico_assets.progress import reporter
+from retrico_assets.project import BuildLock, ProjectResource
+
+
+class InlineTextConfig(dg.Config):
+    """A text given in the run's configuration instead of a file."""
+
+    text: str
+    source: str | None = None
+    title: str | None = None
+
+
+class DocumentsConfig(dg.Config):
+    """What to read in this run, where it differs from the project file."""
+
+    path: str | None = None
+    include: list[str] | None = None
+    exclude: list[str] | None = None
+    texts: list[InlineTextConfig] | None = None
+
+
+class ChunksConfig(dg.Config):
+    """How to cut in this run, where it differs from the project file."""
+
+    method: str | None = None
+    size: int | None = None
+    overlap: int | None = None
+
+
+ALL_READ = dg.AssetCheckSpec("all_documents_read", asset="documents", description="Every file of the corpus could be read.")
+OFFSETS_MATCH = dg.AssetCheckSpec(
+    "offsets_match", asset="chunks", description="Each chunk's text is what its document says between its offsets."
+)
+
+
+@dg.asset(group_name="corpus", io_manager_key="frames", kinds={"file", "sqlite"}, check_specs=[ALL_READ])
+@told_plainly
+def documents(
+    context: dg.AssetExecutionContext,
+    config: DocumentsConfig,
+    project: ProjectResource,
+    text_store: TextStoreResource,
+    build_lock: BuildLock,
+) -> dg.MaterializeResult:
+    """The texts of the corpus folder and of the run's configuration, decoded and cleaned once.
+
+    Idempotent: only new, changed and removed documents touch the text store. A file that can't be read is reported and
+    its stored version kept.
+    """
+    watch = report.Stopwatch()
+    corpus = project.settings.corpus
+    path = config.path or corpus.path
+    texts = None if config.texts is None else [InlineText(t.text, t.source, t.title) for t in config.texts]
+    with text_store.connect() as store:
+        gathered = gather(
+            store,
+            Path(path).expanduser() if path else None,
+            corpus.include if config.include is None else config.include,
+            corpus.exclude if config.exclude is None else config.exclude,
+            texts,
+            reporter("documents", context.log.info, "files"),
+        )
+        touched = {*gathered.new, *gathered.changed}
+        written = store.put_documents([d for d in gathered.documents if d.id in touched]) if touched else 0
+        written += store.delete_documents(gathered.removed) if gathered.removed else 0
+    for problem in gathered.problems:
+        (context.log.error if problem.failed else context.log.info)(f"{problem.source}: {problem.state}: {problem.reason}")
+    frame = documents_frame(gathered.documents)
+    return dg.MaterializeResult(
+        value=frame,
+        metadata={
+            **report.sample(frame.assign(characters=frame["text"].str.len()), ["source", "title", "characters", "text"]),
+            **_document_counts(gathered, written),
+            **report.listing("problems", {p.source: f"{p.state}: {p.reason}" for p in gathered.problems}),
+            **report.listing("skipped_files", gathered.skipped),
+            **watch.rates(len(frame)),
+        },
+        check_results=[
+            dg.AssetCheckResult(
+                passed=not gathered.failed,
+                check_name=ALL_READ.name,
+                metadata=report.counts(failed=len(gathered.failed))
+                | report.listing("problems", {p.source: p.reason for p in gathered.failed}),
+            )
+        ],
+    )
+
+
+def _document_counts(gathered: Gathered, written: int) -> dict[str, dg.MetadataValue]:
+    return report.counts(
+        total=len(gathered.documents),
+        new=len(gathered.new),
+        changed=len(gathered.changed),
+        removed=len(gathered.removed),
+        unchanged=len(gathered.unchanged),
+        failed=len(gathered.failed),
+        skipped=len(gathered.skipped),
+        rows_written=written,
+    )
+
+
+@dg.asset(group_name="corpus", io_manager_key="frames", kinds={"sqlite"}, check_specs=[OFFSETS_MATCH])
+@told_plainly
+def chunks(
+    context: dg.AssetExecutionContext,
+    config: ChunksConfig,
+    documents: pd.DataFrame,
+    project: ProjectResource,
+    text_store: TextStoreResource,
+    build_lock: BuildLock,
+) -> dg.MaterializeResult:
+    """Documents cut into pieces of bounded size, each knowing its place.
+
+    Idempotent: chunk ids follow from the document, the place and the text, and only documents whose chunks differ from
+    the stored ones are written.
+    """
+    watch = report.Stopwatch()
+    defaults = project.settings.corpus.chunking
+    chunking = Chunking(
+        config.method or defaults.method,
+        defaults.size if config.size is None else config.size,
+        defaults.overlap if config.overlap is None else config.overlap,
+    )
+    texts = records(documents, Document)
+    cut = {document.id: chunk_document(document, chunking) for document in texts}
+    with text_store.connect() as store:
+        stored = store.chunk_ids()
+        changed = {d: pieces for d, pieces in cut.items() if stored.get(d, []) != [piece.id for piece in pieces]}
+        written = store.replace_chunks(changed) if changed else 0
+    pieces = [piece for document in texts for piece in cut[document.id]]
+    misplaced = {
+        piece.id: f"{document.source} from {piece.start} to {piece.end}"
+        for document in texts
+        for piece in cut[document.id]
+        if document.text[piece.start : piece.end] != piece.text
+    }
+    frame = chunks_frame(pieces)
+    return dg.MaterializeResult(
+        value=frame,
+        metadata={
+            **report.sample(frame, ["document_id", "index", "start", "end", "text"]),
+            **report.counts(documents_written=len(changed), rows_written=written),
+            **watch.rates(len(frame)),
+        },
+        check_results=[
+            dg.AssetCheckResult(
+                passed=not misplaced, check_name=OFFSETS_MATCH.name, metadata=report.listing("misplaced", misplaced)
+            )
+        ],
+    )

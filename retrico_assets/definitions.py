@@ -1,0 +1,38 @@
+"""Everything that Dagster loads. The project file is checked here, so that a mistake in it shows when definitions load."""
+
+import dagster as dg
+
+from retrico_assets.corpus.assets import chunks, documents
+from retrico_assets.corpus.sensor import corpus_sensor
+from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings
+from retrico_assets.extraction.assets import entities, relations
+from retrico_assets.graph.assets import graph
+from retrico_assets.project import project_resources
+from retrico_assets.query.job import query_job
+from retrico_assets.settings import load_settings, project_file
+
+_file = project_file()
+
+build_job = dg.define_asset_job(
+    "build",
+    selection=dg.AssetSelection.groups("corpus", "extraction", "graph", "embeddings"),
+    description="Bring everything that is made from the corpus up to date. What has not changed is not done again.",
+)
+
+nightly_build = dg.ScheduleDefinition(
+    name="nightly_build",
+    job=build_job,
+    cron_schedule="0 2 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="A build every night at two, for changes that the sensor can't see.",
+)
+
+defs = dg.Definitions(
+    assets=[documents, chunks, entities, relations, graph, chunk_embeddings, entity_embeddings],
+    jobs=[build_job, query_job],
+    sensors=[corpus_sensor],
+    schedules=[nightly_build],
+    resources=project_resources(_file, load_settings(_file)),
+    # In one process the models are loaded once a run and not once a step.
+    executor=dg.in_process_executor,
+)

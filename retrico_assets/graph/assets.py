@@ -1,0 +1,109 @@
+"""Mentions and relations become a graph."""
+
+import dagster as dg
+import pandas as pd
+
+from resources.dagster_resources import GraphStoreResource
+from resources.frames import records
+from resources.graph.base import GraphStore
+from resources.records import Chunk, Document, DocumentGraph, GraphStats, Mention, RelationMention
+from retrico_assets import report
+from retrico_assets.failures import told_plainly
+from retrico_assets.graph.build import document_graphs, update_graph
+from retrico_assets.progress import reporter
+from retrico_assets.project import BuildLock, ProjectResource
+
+_COUNTS_MATCH = dg.AssetCheckSpec(
+    "counts_match_frames",
+    asset="graph",
+    description="The graph holds as many documents, chunks, mentions, entities and relations as the frames.",
+)
+_RELATIONS_KEPT = dg.AssetCheckSpec(
+    "relations_kept", asset="graph", description="Where relations were extracted, at least one reached the graph."
+)
+
+
+@dg.asset(group_name="graph", kinds={"graph"}, check_specs=[_COUNTS_MATCH, _RELATIONS_KEPT])
+@told_plainly
+def graph(
+    context: dg.AssetExecutionContext,
+    documents: pd.DataFrame,
+    chunks: pd.DataFrame,
+    entities: pd.DataFrame,
+    relations: pd.DataFrame,
+    project: ProjectResource,
+    graph_store: GraphStoreResource,
+    build_lock: BuildLock,
+) -> dg.MaterializeResult:
+    """Entities, the relations between them, and the chunks that say so, in the graph store.
+
+    Idempotent: a document is replaced only if what it says differs from what is stored, whole or not at all; what it no
+    longer says goes away, and so do documents that left the corpus and entities that nothing mentions any more.
+    """
+    watch = report.Stopwatch()
+    graphs, dropped = document_graphs(
+        records(documents, Document),
+        records(chunks, Chunk),
+        records(entities, Mention),
+        records(relations, RelationMention),
+        project.settings.identity,
+    )
+    with graph_store.connect() as store:
+        replaced, deleted, rows = update_graph(store, graphs, reporter("graph", context.log.info, "documents"))
+        stats = store.stats()
+        sample = _strongest_relations(store)
+    for reason, number in dropped.items():
+        context.log.warning(f"left out: {number:,} x {reason}")
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": dg.MetadataValue.int(stats.entities),
+            **sample,
+            **report.counts(
+                documents=stats.documents,
+                chunks=stats.chunks,
+                mentions=stats.mentions,
+                entities=stats.entities,
+                relations=stats.relations,
+                documents_replaced=replaced,
+                documents_deleted=deleted,
+                documents_unchanged=len(graphs) - replaced,
+                rows_written=rows,
+            ),
+            **report.listing("left_out", dropped),
+            **watch.rates(rows),
+        },
+        check_results=[_counts_match(stats, graphs), _relations_kept(stats, len(relations), dropped)],
+    )
+
+
+def _strongest_relations(store: GraphStore) -> dict[str, dg.MetadataValue]:
+    best = sorted(store.relations(), key=lambda r: (-len(r.chunk_ids), -r.score, r.id))[: report.SAMPLE_ROWS]
+    names = {e.id: e.label for e in store.find_entities(ids=[i for r in best for i in (r.head_id, r.tail_id)])}
+    rows = [
+        {"head": names[r.head_id], "relation": r.label, "tail": names[r.tail_id], "score": r.score, "chunks": len(r.chunk_ids)}
+        for r in best
+    ]
+    return {"sample": report.table(rows)} if rows else {}
+
+
+def _counts_match(stats: GraphStats, graphs: list[DocumentGraph]) -> dg.AssetCheckResult:
+    expected = GraphStats(
+        documents=len(graphs),
+        chunks=sum(len(g.chunks) for g in graphs),
+        mentions=sum(len(g.mentions) for g in graphs),
+        entities=len({m.entity_id for g in graphs for m in g.mentions}),
+        relations=len({r.relation_id for g in graphs for r in g.relations}),
+    )
+    rows = [
+        {"what": name, "graph": getattr(stats, name), "frames": getattr(expected, name)}
+        for name in ("documents", "chunks", "mentions", "entities", "relations")
+    ]
+    return dg.AssetCheckResult(passed=stats == expected, check_name=_COUNTS_MATCH.name, metadata={"counts": report.table(rows)})
+
+
+def _relations_kept(stats: GraphStats, given: int, dropped: dict[str, int]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not given or stats.relations > 0,
+        check_name=_RELATIONS_KEPT.name,
+        metadata=report.counts(extracted=given, stored=stats.relations) | report.listing("left_out", dropped),
+    )

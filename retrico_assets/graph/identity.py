@@ -1,0 +1,157 @@
+"""Which mentions name the same entity, and the ids of entities and relations.
+
+Ids are deterministic, so that a rebuild writes nothing and two machines agree.
+"""
+
+import json
+import unicodedata
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from resources.records import Mention, RelationMention, ResolvedMention, ResolvedRelation
+
+IdentityPolicy = Literal["name", "name_and_type"]
+
+_NAMESPACE = uuid.UUID("7c1f0a52-95d5-5c3e-9a53-5a3d0c1d6b0e")
+_ARTICLES = ("the ", "a ", "an ")
+
+
+def identity_key(text: str) -> str:
+    """The name by which an entity is known, whatever its case, width, spacing or punctuation.
+
+    NFKC and full case folding; what is neither letter nor digit becomes a blank; blanks collapse; one leading English
+    article is dropped if something remains. Two refinements: a combining mark after a letter of another script than
+    Latin is kept (Devanagari, Thai and Hebrew words are not words without theirs), and so is a "+" or "#" that ends a
+    word (C, C++ and C# are three things). Invisible format characters vanish. An empty key means: no entity.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    kept: list[str] = []
+    base = ""
+    for index, character in enumerate(folded):
+        category = unicodedata.category(character)
+        if category[0] == "L" or category == "Nd":
+            base = character
+            kept.append(character)
+        elif category[0] == "M" and base and not _is_latin(base):
+            kept.append(character)
+        elif character in "+#" and _ends_a_word(folded, index, base):
+            kept.append(character)
+        elif category != "Cf":
+            base = ""
+            kept.append(" ")
+    key = " ".join("".join(kept).split())
+    for article in _ARTICLES:
+        if key.startswith(article):
+            return key[len(article) :]
+    return key
+
+
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")
+
+
+def _ends_a_word(text: str, index: int, base: str) -> bool:
+    rest = text[index:].lstrip("+#")[:1]
+    return base != "" and not (rest and unicodedata.category(rest)[0] in "LN")
+
+
+def entity_id(key: str, label: str, linked_id: str | None, policy: IdentityPolicy) -> str:
+    """A knowledge base's id if there is one, else a UUID of the identity key (and of the label, when that tells namesakes apart)."""
+    if linked_id and linked_id.strip():
+        return linked_id.strip()
+    return _uuid("entity", key, label.casefold() if policy == "name_and_type" else "")
+
+
+def relation_id(head_id: str, label: str, tail_id: str, start_date: str | None, end_date: str | None) -> str:
+    """UUID of the triple and its dates: one fact in two periods is two relations."""
+    return _uuid("relation", head_id, label, tail_id, start_date or "", end_date or "")
+
+
+def _uuid(*parts: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(parts, ensure_ascii=False)))
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Mentions with their entities, relations with their ends, and what was left out, by reason."""
+
+    mentions: tuple[ResolvedMention, ...] = ()
+    relations: tuple[ResolvedRelation, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def resolve(
+    mentions: Sequence[Mention], relations: Iterable[RelationMention], policy: IdentityPolicy = "name"
+) -> Resolution:
+    """Find the entity of every mention and of both ends of every relation.
+
+    An end is the mention at its place in the chunk, else a mention of the same name in the same document. Dropped and
+    counted: mentions without a letter or digit, relations without a label, with an end that no mention names, and
+    self-loops (both ends one entity), which say nothing about the graph.
+    """
+    dropped: Counter[str] = Counter()
+    resolved = []
+    for mention in mentions:
+        key = identity_key(mention.text)
+        if key:
+            resolved.append(ResolvedMention(entity_id(key, mention.label, mention.linked_id, policy), key, mention))
+        else:
+            dropped["mention without a name"] += 1
+    finder = _EndFinder(resolved)
+    found: dict[tuple[str, str], ResolvedRelation] = {}
+    for relation in relations:
+        reason, edge = _resolve_relation(relation, finder)
+        if edge is None:
+            dropped[reason] += 1
+            continue
+        evidence = (edge.relation_id, edge.chunk_id)
+        if evidence not in found or found[evidence].score < edge.score:
+            found[evidence] = edge
+    return Resolution(tuple(resolved), tuple(found.values()), dict(dropped))
+
+
+class _EndFinder:
+    """Mentions by place and by name. Where several labels share a place, the label asked for wins, else the best score."""
+
+    def __init__(self, mentions: Iterable[ResolvedMention]) -> None:
+        self._by_place: dict[tuple[str, int, int], dict[str, str]] = {}
+        self._by_name: dict[tuple[str, str], str] = {}
+        for resolved in sorted(mentions, key=lambda m: -m.mention.score):
+            mention = resolved.mention
+            place = (mention.chunk_id, mention.start, mention.end)
+            self._by_place.setdefault(place, {}).setdefault(mention.label, resolved.entity_id)
+            self._by_name.setdefault((mention.document_id, resolved.key), resolved.entity_id)
+
+    def entity(self, chunk_id: str, document_id: str, start: int, end: int, text: str, label: str) -> str | None:
+        here = self._by_place.get((chunk_id, start, end))
+        if here:
+            return here.get(label) or next(iter(here.values()))
+        return self._by_name.get((document_id, identity_key(text)))
+
+
+def _resolve_relation(relation: RelationMention, finder: _EndFinder) -> tuple[str, ResolvedRelation | None]:
+    label = (relation.relation or "").strip()
+    if not label:
+        return "relation without a label", None
+    r = relation
+    head = finder.entity(r.chunk_id, r.document_id, r.head_start, r.head_end, r.head_text, r.head_label)
+    tail = finder.entity(r.chunk_id, r.document_id, r.tail_start, r.tail_end, r.tail_text, r.tail_label)
+    if head is None or tail is None:
+        return "relation whose head or tail no mention names", None
+    if head == tail:
+        return "self-loop", None
+    edge = ResolvedRelation(
+        relation_id=relation_id(head, label, tail, r.start_date, r.end_date),
+        head_id=head,
+        label=label,
+        tail_id=tail,
+        chunk_id=r.chunk_id,
+        score=r.score,
+        start_date=r.start_date,
+        end_date=r.end_date,
+        properties=r.properties,
+    )
+    return "", edge

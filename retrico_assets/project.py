@@ -1,0 +1,85 @@
+"""The project as Dagster resources: its settings, its one-build-at-a-time lock, and its stores and models."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
+from retrico_assets.extraction.cache import ExtractionCache
+from retrico_assets.frames_io import FrameIOManager
+from retrico_assets.settings import ProjectSettings, load_settings
+
+
+class ProjectResource(dg.ConfigurableResource):
+    """The project file, read again in each process."""
+
+    file: str
+
+    @property
+    def settings(self) -> ProjectSettings:
+        return load_settings(self.file)
+
+    def extraction_cache(self) -> ExtractionCache:
+        return ExtractionCache(self.settings.data_folder / "extraction.db")
+
+
+class BuildLock(dg.ConfigurableResource):
+    """Lets one build of a project write at a time; another one waits.
+
+    A lock of the operating system on a file, because it ends with its process: a killed build blocks nobody, which a
+    slot of a Dagster pool would.
+    """
+
+    folder: str
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["BuildLock"]:
+        folder = Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "build.lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if context.log:
+                    context.log.info("another build of this project is running; waiting for it to end")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield self
+
+
+def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
+    """All resources of a project, by the keys that assets and ops ask for."""
+    data = settings.data_folder
+    models, stores = settings.models, settings.stores
+    return {
+        "project": ProjectResource(file=str(file)),
+        "build_lock": BuildLock(folder=str(data)),
+        "frames": FrameIOManager(folder=str(data / "frames")),
+        "graph_store": GraphStoreResource(backend=stores.graph.backend, folder=str(data / "graph")),
+        "vector_store": VectorStoreResource(backend=stores.vectors.backend, folder=str(data / "vectors")),
+        "text_store": TextStoreResource(backend=stores.texts.backend, folder=str(data / "texts")),
+        "models": ModelsResource(
+            entity_labels=settings.labels.entities,
+            relation_labels=settings.labels.relations,
+            entities=models.entities.model_dump(exclude={"backend"}),
+            relations=models.relations.model_dump(exclude={"backend"}) if models.relations else None,
+            embedding=models.embedder.model_dump(exclude={"backend"}),
+            chat=_chat_options(settings),
+        ),
+    }
+
+
+def _chat_options(settings: ProjectSettings) -> dict[str, Any] | None:
+    llm = settings.models.llm
+    if llm is None:
+        return None
+    return {
+        "base_url": llm.base_url,
+        "model": llm.model,
+        "api_key_env": llm.api_key.env if llm.api_key else None,
+        "timeout": llm.timeout,
+        "max_retries": llm.max_retries,
+    }

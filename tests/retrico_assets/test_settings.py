@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from resources.errors import SettingsError
+from retrico_assets.settings import load_settings, project_file
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path):
+    def write(text):
+        file = tmp_path / "project.yaml"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["configs/project.yaml", "configs/demo/project.yaml"])
+def test_the_projects_that_come_with_the_repository_are_valid(name):
+    settings = load_settings(REPOSITORY / name)
+    assert Path(settings.models.entities.model).is_dir()
+    assert settings.models.entities.model == settings.models.relations.model
+
+
+def test_an_empty_file_is_a_project_of_defaults(project, tmp_path):
+    settings = load_settings(project(""))
+    assert settings.stores.graph.backend == "falkordb_embedded"
+    assert settings.data_folder == tmp_path / "data"
+    assert settings.corpus.path == str(tmp_path / "corpus")
+
+
+def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path):
+    (tmp_path / "mine").mkdir()
+    settings = load_settings(project("models: {entities: {model: mine}, relations: {model: some/hub-id}}"))
+    assert settings.models.entities.model == str(tmp_path / "mine")
+    assert settings.models.relations.model == "some/hub-id"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("corpus: {pth: x}", ["corpus.pth", "unknown key", "path"]),
+        ("corpse: {}", ["corpse", "unknown key", "corpus"]),
+        ("stores: {graph: {backend: oracle}}", ["stores.graph.backend", "falkordb_embedded"]),
+        ("corpus: {chunking: {method: fixed, size: 100, overlap: 100}}", ["corpus.chunking", "overlap", "size"]),
+        ("corpus: {chunking: {overlap: 5}}", ["corpus.chunking", "overlap", "fixed"]),
+        ("labels: {entities: []}", ["labels.entities"]),
+        ("labels: {entities: [person, ' ']}", ["labels.entities", "blank"]),
+        ("models: {relations: null}", ["labels.relations", "models.relations"]),
+        ("models: {entities: {threshold: 3}}", ["models.entities.threshold"]),
+        ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "nowhere"]),
+        ("models: {llm: {model: m, base_url: 'ftp://x'}}", ["models.llm.base_url", "http"]),
+        ("- a list", ["top level"]),
+        ("a: [", ["YAML"]),
+    ],
+)
+def test_a_mistake_is_told_with_file_key_and_remedy(project, text, words):
+    file = project(text)
+    with pytest.raises(SettingsError) as error:
+        load_settings(file)
+    for word in [str(file), *words]:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "models: {llm: {model: m, api_key: sk-CANARY-1}}",
+        "models: {llm: {model: m, base_url: 'http://user:CANARY-2@host/v1'}}",
+    ],
+)
+def test_a_secret_in_the_file_is_refused_and_not_repeated(project, text):
+    with pytest.raises(SettingsError, match="env") as error:
+        load_settings(project(text))
+    assert "CANARY" not in str(error.value)
+
+
+def test_a_key_is_a_reference_to_the_environment(project):
+    settings = load_settings(project("models: {llm: {model: m, api_key: {env: MY_KEY}}}"))
+    assert settings.models.llm.api_key.env == "MY_KEY"
+
+
+def test_a_missing_driver_is_named(project, monkeypatch):
+    monkeypatch.setattr("retrico_assets.settings.find_spec", lambda name: None if name == "faiss" else object())
+    with pytest.raises(SettingsError, match=r"stores\.vectors\.backend is faiss, which needs the package faiss"):
+        load_settings(project("{}"))
+
+
+def test_the_environment_names_the_project(project, monkeypatch):
+    file = project("{}")
+    monkeypatch.setenv("RETRICO_PROJECT", str(file))
+    assert project_file() == file
+
+
+def test_without_a_project_file_the_error_says_how_to_name_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match="--project"):
+        project_file()
+    with pytest.raises(SettingsError, match=r"elsewhere\.yaml"):
+        project_file("elsewhere.yaml")
+
+
+def test_a_changed_file_is_read_again(project):
+    file = project("identity: name")
+    assert load_settings(file).identity == "name"
+    file.write_text("identity: name_and_type")
+    assert load_settings(file).identity == "name_and_type"
