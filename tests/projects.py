@@ -53,7 +53,11 @@ class Project:
     def retrico(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Run the command line in a process of its own."""
         return subprocess.run(
-            [*self.command(), *arguments, "--project", str(self.file)], capture_output=True, text=True, timeout=timeout, cwd=REPOSITORY
+            [*self.command(), *arguments, "--project", str(self.file)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=REPOSITORY,
         )
 
     @staticmethod
@@ -94,7 +98,8 @@ class Build:
             for event in result.get_asset_materialization_events()
         }
         self.checks = {
-            f"{check.asset_key.to_user_string()}.{check.check_name}": check.passed for check in result.get_asset_check_evaluations()
+            f"{check.asset_key.to_user_string()}.{check.check_name}": check.passed
+            for check in result.get_asset_check_evaluations()
         }
 
     @property

@@ -56,8 +56,12 @@ def test_a_removed_document_leaves_every_store_and_shared_entities_stay(project)
     assert "Ulm" not in names
     assert "Albert Einstein" in names
     assert not removed & {chunk for found in graph["mentions"].values() for chunk, _ in found}
-    with open_text_store("sqlite", project.data / "texts") as texts, open_vector_store("faiss", project.data / "vectors") as vectors:
-        assert removed and not texts.get_chunks(sorted(removed))
+    with (
+        open_text_store("sqlite", project.data / "texts") as texts,
+        open_vector_store("faiss", project.data / "vectors") as vectors,
+    ):
+        assert removed
+        assert not texts.get_chunks(sorted(removed))
         assert all(scored.record.id not in removed for scored in texts.search("Einstein Ulm", 10))
         assert set(vectors.hashes("chunk_embeddings")) == {chunk for ids in texts.chunk_ids().values() for chunk in ids}
         assert set(vectors.hashes("entity_embeddings")) == {entity.id for entity in graph["entities"]}
@@ -70,7 +74,9 @@ def _chunks(project, source):
 
 
 def test_what_was_deleted_comes_back_with_new_provenance_only(tmp_path):
-    project = make_project(tmp_path, {"d1.txt": "Ana Silva hired Bo Berg in Oslo.", "d2.txt": "Bo Berg trained Cy Young in Oslo."})
+    project = make_project(
+        tmp_path, {"d1.txt": "Ana Silva hired Bo Berg in Oslo.", "d2.txt": "Bo Berg trained Cy Young in Oslo."}
+    )
     try:
         project.build()
         (project.corpus / "d1.txt").unlink()
@@ -144,15 +150,15 @@ def test_texts_given_in_the_config_are_documents_until_another_list_is_given(pro
 
 def test_labels_of_one_run_go_in_by_config(project):
     config = {"labels": ["location"]}
-    build = project.build({"ops": {"entities": {"config": config | {"relation_labels": []}}, "relations": {"config": {"labels": []}}}})
+    build = project.build(
+        {"ops": {"entities": {"config": config | {"relation_labels": []}}, "relations": {"config": {"labels": []}}}}
+    )
     assert build.result.success
     assert {entity.type for entity in project.graph()["entities"]} == {"location"}
 
 
 def test_a_step_without_its_upstream_says_what_to_build_first(project):
-    result = project.definitions().resolve_job_def("build").execute_in_process(
-        asset_selection=["graph"], raise_on_error=False
-    )
+    result = project.definitions().resolve_job_def("build").execute_in_process(asset_selection=["graph"], raise_on_error=False)
     failure = next(event for event in result.all_events if event.is_step_failure)
     assert "nothing built yet" in str(failure.step_failure_data)
     assert "retrico build" in str(failure.step_failure_data)

@@ -67,20 +67,16 @@ def query(
     """Ask a question: entities, relations and source chunks, and an answer in words if a language model is configured."""
     _use(project)
     from retrico_assets.cli.query import query as run
-    from retrico_assets.query.evidence import markdown_of_json
 
-    result, failures = run(question, _split(strategy), top_k, hops, _log_level(verbose))
-    if result is not None and as_json:
-        _print_json(result)
-    elif result is not None:
-        Console().print(Markdown(markdown_of_json(result)))
-    answered = result is not None and len(result["errors"]) < len(result["strategies"])
-    errors = [f"{error['strategy']}: {error['error']}" for error in result["errors"]] if result else []
-    if answered:
+    outcome = run(question, _split(strategy), top_k, hops, _log_level(verbose))
+    if outcome.result is not None:
+        _print_json(outcome.result) if as_json else Console().print(Markdown(outcome.markdown))
+    errors = [f"{error['strategy']}: {error['error']}" for error in outcome.result["errors"]] if outcome.result else []
+    if outcome.answered:
         for error in errors:
             typer.echo(f"warning: {error}", err=True)
         errors = []
-    _end_with((*failures, *errors))
+    _end_with((*outcome.failures, *errors))
 
 
 @app.command()

@@ -1,0 +1,165 @@
+"""`retrico` and `dagster` in processes of their own, as a user runs them."""
+
+import ast
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.projects import REPOSITORY, TEXTS, make_project
+
+pytestmark = pytest.mark.slow
+
+MORE = {f"note{i}.txt": f"Person {i} Smith was born in Paris. John Miller {i} worked at the University of Bonn." for i in range(12)}
+
+
+@pytest.fixture
+def project(tmp_path):
+    project = make_project(tmp_path)
+    yield project
+    project.stop()
+
+
+def test_build_stats_query_and_stop_print_json_alone(project):
+    built = project.retrico("build", "--json")
+    assert built.returncode == 0, built.stderr
+    summary = json.loads(built.stdout)
+    assert summary["documents"] == {"total": 3, "new": 3, "changed": 0, "removed": 0, "unchanged": 0, "failed": 0}
+    assert summary["model_calls"] > 0
+
+    again = json.loads(project.retrico("build", str(project.corpus), "--json").stdout)
+    assert again["documents"]["unchanged"] == 3
+    assert again["model_calls"] == 0
+
+    stats = json.loads(project.retrico("stats", "--json").stdout)
+    assert stats["documents"] == 3
+    assert {name: summary[name] for name in ("chunks", "mentions", "entities", "relations")} == {
+        name: stats[name] for name in ("chunks", "mentions", "entities", "relations")
+    }
+
+    asked = project.retrico("query", "Where was Albert Einstein born?", "--strategy", "entity,keyword", "--top-k", "3", "--json")
+    result = json.loads(asked.stdout)
+    assert set(result) == {"question", "strategies", "answer", "entities", "relations", "chunks", "errors"}
+    assert len(result["chunks"]) <= 3
+    facts = {(r["head"], r["relation"], r["tail"]) for r in result["relations"]}
+    assert ("Albert Einstein", "born in", "Ulm") in facts
+
+    assert "stopped" in project.retrico("stop").stdout
+    assert "no graph database" in project.retrico("stop").stdout
+
+
+def test_what_failed_is_told_and_the_exit_code_is_one(project):
+    (project.corpus / "broken.txt").write_bytes(b"\x00\x01\x02\xff" * 100)
+    built = project.retrico("build", "--json")
+    assert built.returncode == 1
+    assert json.loads(built.stdout)["documents"]["failed"] == 1
+    assert "broken.txt" in built.stderr
+
+    missing = project.retrico("build", str(project.corpus / "nowhere"))
+    assert missing.returncode == 1
+    assert "nowhere" in missing.stderr
+    assert "Traceback" not in missing.stderr
+
+    unknown = project.retrico("query", "Who?", "--strategy", "oracle")
+    assert unknown.returncode == 1
+    assert "oracle" in unknown.stderr
+
+
+def test_a_build_killed_again_and_again_ends_in_the_same_graph(tmp_path):
+    calm = make_project(tmp_path / "calm", TEXTS | MORE, SMALL_CHUNKS)
+    wild = make_project(tmp_path / "wild", TEXTS | MORE, SMALL_CHUNKS)
+    dice = random.Random(7)
+    try:
+        calm.build()
+        for seconds in (9, 12, 15, 18):
+            process = subprocess.Popen(
+                [*wild.command(), "build", "--project", str(wild.file)],
+                cwd=REPOSITORY,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(seconds + dice.random() * 3)
+            process.kill()
+            process.wait()
+            _kill_database(wild)
+        ended = wild.retrico("build", "--json")
+        assert ended.returncode == 0, ended.stderr
+        assert wild.graph() == calm.graph()
+    finally:
+        calm.stop()
+        wild.stop()
+
+
+SMALL_CHUNKS = {"corpus": {"chunking": {"size": 60}}}
+
+
+def _kill_database(project):
+    for line in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines():
+        if "redis-server" in line and str(project.data) in line:
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+
+
+def test_two_questions_and_a_build_at_once(project):
+    project.build()
+    project.write("bohr.txt", "Niels Bohr was born in Copenhagen.")
+    arguments = [
+        ["query", "Where was Albert Einstein born?", "--json"],
+        ["query", "Where was Marie Curie born?", "--strategy", "keyword,entity", "--json"],
+        ["build", "--json"],
+    ]
+    processes = [
+        subprocess.Popen(
+            [*project.command(), *words, "--project", str(project.file)],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for words in arguments
+    ]
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], [error for _, error in outputs]
+    assert "Ulm" in outputs[0][0]
+    assert "Warsaw" in outputs[1][0]
+    assert json.loads(outputs[2][0])["documents"]["new"] == 1
+    assert ("Niels Bohr", "born in", "Copenhagen") in project.facts()
+
+
+def dagster(project, *arguments):
+    environment = os.environ | {"RETRICO_PROJECT": str(project.file), "DAGSTER_HOME": str(project.data / "dagster")}
+    (project.data / "dagster").mkdir(parents=True, exist_ok=True)
+    (project.data / "dagster" / "dagster.yaml").write_text((REPOSITORY / "configs/dagster.yaml").read_text())
+    return subprocess.run(
+        [sys.executable, "-m", "dagster", *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_jobs_run_from_their_config_files(project):
+    for job in ("build", "query"):
+        run = dagster(project, "job", "execute", "-w", "workspace.yaml", "-j", job, "-c", f"configs/{job}.yaml")
+        assert run.returncode == 0, run.stderr[-3000:]
+    assert ("Albert Einstein", "born in", "Ulm") in project.facts()
+
+
+def test_every_asset_materialises_from_the_command_line(project):
+    run = dagster(project, "asset", "materialize", "--select", "*", "-m", "retrico_assets.definitions")
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert project.graph()["stats"].documents == 3
+
+
+def test_the_definitions_are_valid(project):
+    assert dagster(project, "definitions", "validate", "-w", "workspace.yaml").returncode == 0
+    checked = subprocess.run([os.path.dirname(sys.executable) + "/dg", "check", "defs"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_loading_the_definitions_imports_no_heavy_package():
+    code = "import sys, retrico_assets.definitions; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    heavy = {"torch", "gliner", "sentence_transformers", "faiss", "pykeen", "openai", "falkordb", "redis", "neo4j", "transformers"}
+    assert not heavy & set(ast.literal_eval(loaded))
