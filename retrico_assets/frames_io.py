@@ -6,6 +6,9 @@ from pathlib import Path
 import dagster as dg
 import pandas as pd
 
+# Named on each asset, since a MaterializeResult that carries checks as well has no annotation for its value.
+FRAME = dg.PythonObjectDagsterType(pd.DataFrame, name="Frame")
+
 
 class FrameIOManager(dg.ConfigurableIOManager):
     """One Parquet file an asset, replaced as a whole: a reader or a killed writer never meets half a file."""

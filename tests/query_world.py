@@ -62,18 +62,43 @@ CORPUS: list[tuple[str, list[tuple[str, list[tuple[str, str]], list[tuple[str, s
     (
         "languages.txt",
         [
-            ("Bjarne Stroustrup created C++.", [("Bjarne Stroustrup", "person"), ("C++", "language")], [("Bjarne Stroustrup", "created", "C++")]),
-            ("Dennis Ritchie created C.", [("Dennis Ritchie", "person"), ("C", "language")], [("Dennis Ritchie", "created", "C")]),
+            (
+                "Bjarne Stroustrup created C++.",
+                [("Bjarne Stroustrup", "person"), ("C++", "language")],
+                [("Bjarne Stroustrup", "created", "C++")],
+            ),
+            (
+                "Dennis Ritchie created C.",
+                [("Dennis Ritchie", "person"), ("C", "language")],
+                [("Dennis Ritchie", "created", "C")],
+            ),
         ],
     ),
+    ("memory.txt", [("Ulm remembers Albert Einstein.", [("Ulm", "location"), ("Albert Einstein", "person")], [])]),
+    ("kei.txt", [("京は億より大きい。", [("京", "number")], [])]),
     ("istanbul.txt", [("İstanbul, Türkiye'nin en büyük kentidir.", [("İstanbul", "location"), ("Türkiye", "location")], [])]),
-    ("who.txt", [("The WHO was founded in Geneva.", [("WHO", "organization"), ("Geneva", "location")], [("WHO", "founded in", "Geneva")])]),
+    (
+        "who.txt",
+        [
+            (
+                "The WHO was founded in Geneva.",
+                [("WHO", "organization"), ("Geneva", "location")],
+                [("WHO", "founded in", "Geneva")],
+            )
+        ],
+    ),
     (
         "paris.txt",
-        [("Paris, France. Paris the Trojan. Parisian Bakery.", [("Paris", "location"), ("Paris", "person"), ("Parisian Bakery", "organization")], [])],
+        [
+            (
+                "Paris, France. Paris the Trojan. Parisian Bakery.",
+                [("Paris", "location"), ("Paris", "person"), ("Parisian Bakery", "organization")],
+                [],
+            )
+        ],
     ),
     ("strasse.txt", [("Straße AG sells lamps.", [("Straße AG", "organization")], [])]),
-]  # fmt: skip
+]
 
 
 @dataclass
@@ -118,7 +143,10 @@ def fill(graph: GraphStore, texts: TextStore, vectors: VectorStore, embedder: Em
     chunks = [chunk for one in corpus for chunk in one.chunks]
     vectors.open_index("chunk_embeddings", model=embedder.name, dimension=embedder.dimension)
     vectors.upsert(
-        "chunk_embeddings", [c.id for c in chunks], embedder.embed([c.text for c in chunks]), [hashlib.sha256(c.text.encode()).hexdigest() for c in chunks]
+        "chunk_embeddings",
+        [c.id for c in chunks],
+        embedder.embed([c.text for c in chunks]),
+        [hashlib.sha256(c.text.encode()).hexdigest() for c in chunks],
     )
     return World(graph, texts, vectors, embedder)
 
@@ -130,7 +158,9 @@ def small_world(folder: Path, embedder: Embedder | None = None) -> World:
 
 def _document(source: str, pieces: list[tuple[str, list[tuple[str, str]], list[tuple[str, str, str]]]]) -> DocumentGraph:
     text = "\n".join(piece[0] for piece in pieces)
-    document = Document(f"doc:{source}", source, source.removesuffix(".txt").title(), text, hashlib.sha256(text.encode()).hexdigest())
+    document = Document(
+        f"doc:{source}", source, source.removesuffix(".txt").title(), text, hashlib.sha256(text.encode()).hexdigest()
+    )
     chunks: list[Chunk] = []
     mentions: list[Mention] = []
     relations: list[RelationMention] = []

@@ -24,7 +24,7 @@ def test_the_key_of_the_language_model_is_seen_nowhere(tmp_path, monkeypatch, ca
         project.file.write_text(json.dumps(settings))
         try:
             project.build()
-            run = project.run("query", {"ops": {"parse": {"config": {"question": "Where was Marie Curie born?"}}}})
+            run = project.run("query", {"ops": {"parse_question": {"config": {"question": "Where was Marie Curie born?"}}}})
         finally:
             project.stop()
     result = run.output_for_node("reason")

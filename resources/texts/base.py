@@ -1,10 +1,29 @@
 """What every text store can do. tests/resources/test_text_store.py says what each promise means."""
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
+from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
+
+
+def content_hash(document: Document) -> str:
+    """SHA-256 over source, title, text and metadata, whatever the order of its keys; the id is not part of it.
+
+    Raises StoreError for metadata that JSON can't hold.
+    """
+    try:
+        parts = [document.source, document.title, document.text, dict(document.metadata)]
+        canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise StoreError(
+            f"document {document.id!r} has metadata that JSON can't hold ({error}): {document.metadata!r:.200}; "
+            "use text, numbers, booleans, lists and maps with text keys"
+        ) from error
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 class TextStore(ABC):

@@ -32,7 +32,7 @@ def query(question: str, strategies: Sequence[str], top_k: int | None, hops: int
     options = {"strategies": list(strategies) or None, "top_k": top_k, "hops": hops}
     config = {"question": question, **{name: value for name, value in options.items() if value is not None}}
     with opened_instance() as instance:
-        run = run_job("query", {"ops": {"parse": {"config": config}}}, instance, log_level)
+        run = run_job("query", {"ops": {"parse_question": {"config": config}}}, instance, log_level)
     if not run.success:
         return QueryOutcome(None, "", tuple(failures(run)))
     return QueryOutcome(run.output_for_node("reason"), _markdown(run), ())

@@ -13,6 +13,7 @@ from retrico_assets.corpus.chunking import Chunking, chunk_document
 from retrico_assets.corpus.gather import Gathered, gather
 from retrico_assets.corpus.read import InlineText
 from retrico_assets.failures import told_plainly
+from retrico_assets.frames_io import FRAME
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
 
@@ -48,7 +49,7 @@ OFFSETS_MATCH = dg.AssetCheckSpec(
 )
 
 
-@dg.asset(group_name="corpus", io_manager_key="frames", kinds={"file", "sqlite"}, check_specs=[ALL_READ])
+@dg.asset(group_name="corpus", io_manager_key="frames", dagster_type=FRAME, kinds={"file", "sqlite"}, check_specs=[ALL_READ])
 @told_plainly
 def documents(
     context: dg.AssetExecutionContext,
@@ -114,7 +115,7 @@ def _document_counts(gathered: Gathered, written: int) -> dict[str, dg.MetadataV
     )
 
 
-@dg.asset(group_name="corpus", io_manager_key="frames", kinds={"sqlite"}, check_specs=[OFFSETS_MATCH])
+@dg.asset(group_name="corpus", io_manager_key="frames", dagster_type=FRAME, kinds={"sqlite"}, check_specs=[OFFSETS_MATCH])
 @told_plainly
 def chunks(
     context: dg.AssetExecutionContext,

@@ -12,6 +12,7 @@ from resources.records import Chunk, Mention, RelationMention
 from retrico_assets import report
 from retrico_assets.extraction.run import EntityReport, RelationReport, extract_entities, extract_relations
 from retrico_assets.failures import told_plainly
+from retrico_assets.frames_io import FRAME
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
 
@@ -49,6 +50,7 @@ _ENDS_EXIST = dg.AssetCheckSpec(
 @dg.asset(
     group_name="extraction",
     io_manager_key="frames",
+    dagster_type=FRAME,
     kinds={"huggingface"},
     check_specs=[_all_chunks_read("entities"), _SPANS_MATCH],
 )
@@ -90,6 +92,7 @@ def entities(
 @dg.asset(
     group_name="extraction",
     io_manager_key="frames",
+    dagster_type=FRAME,
     kinds={"huggingface"},
     check_specs=[_all_chunks_read("relations"), _ENDS_EXIST],
 )

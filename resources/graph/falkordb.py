@@ -1,0 +1,178 @@
+"""A graph in FalkorDB, over Redis' protocol.
+
+A write is one MULTI/EXEC: nobody reads half of it, and the append-only file holds it whole or not at all. What was read for it is guarded
+by WATCH on a counter that every write raises, so that two writers never lose each other's changes.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from resources.errors import StoreError
+from resources.graph.cypher import INDEXED, CypherGraphStore
+from resources.graph.cypher_writes import Read, Rows, Statements
+from resources.graph.encoding import identifier, literal
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+_ATTEMPTS_OF_A_WRITE = 200
+_QUERY_MILLISECONDS = 10_000
+_Result = TypeVar("_Result")
+
+
+class FalkorDBGraphStore(CypherGraphStore):
+    """One graph of a FalkorDB server.
+
+    ``connect`` gives a connected client; it is called again, once a call, when the server went away. Raises StoreError when the server
+    can't be reached or refuses a statement.
+    """
+
+    def __init__(self, connect: Callable[[], "Redis"], graph: str = "retrico") -> None:
+        self._connect = connect
+        self._name = identifier(graph)
+        self._counter = f"{graph}:writes"
+        self._client: Redis | None = connect()
+        self._closed = False
+        try:
+            self._call(self._create_indexes)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._closed = True
+        self._drop_client()
+
+    def query(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, read_only: bool = True
+    ) -> list[dict[str, Any]]:
+        if read_only:
+            result = self._call(lambda client: self._run(client, "GRAPH.RO_QUERY", statement, parameters or {}))
+        else:
+            client = self._call(_alive)  # a write that is cut off is not run twice
+            result = self._translated(lambda: self._run(client, "GRAPH.QUERY", statement, parameters or {}))
+        names = [column[1] for column in result.header]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in result.result_set]
+
+    def _read(self, text: str, parameters: Mapping[str, Any]) -> Rows:
+        return self._call(lambda client: self._run(client, "GRAPH.RO_QUERY", text, parameters)).result_set
+
+    def _atomically(self, plan: Callable[[Read], Statements]) -> None:
+        from redis.exceptions import WatchError
+
+        for attempt in range(_ATTEMPTS_OF_A_WRITE):
+            try:
+                return self._call(lambda client: self._transaction(client, plan))
+            except WatchError:
+                time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 25)))
+        raise StoreError(
+            f"Other writers changed the graph {self._name!r} all the time; gave up after {_ATTEMPTS_OF_A_WRITE} attempts."
+        )
+
+    def _transaction(self, client: "Redis", plan: Callable[[Read], Statements]) -> None:
+        with client.pipeline(transaction=True) as pipe:
+            pipe.watch(self._counter)
+            statements = plan(lambda text, values: self._run(pipe, "GRAPH.RO_QUERY", text, values).result_set)
+            if not statements:
+                return
+            pipe.multi()
+            pipe.incr(self._counter)
+            for text, parameters in statements:
+                pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
+            _, *replies = pipe.execute(raise_on_error=False)
+        for (text, _), reply in zip(statements, replies, strict=True):
+            _refuse_error(text, reply)
+
+    def _run(self, client: Any, command: str, text: str, parameters: Mapping[str, Any]) -> Any:
+        from falkordb import Graph
+        from falkordb.query_result import QueryResult
+        from redis.exceptions import ResponseError
+
+        statement = _statement(text, parameters)
+        try:
+            reply = client.execute_command(command, self._name, statement, "--compact", "timeout", _QUERY_MILLISECONDS)
+            return QueryResult(Graph(client, self._name), reply)
+        except ResponseError as error:
+            raise StoreError(f"The graph database refused {_shortened(text)!r}: {error}") from error
+
+    def _create_indexes(self, client: "Redis") -> None:
+        statements = [f"CREATE INDEX FOR (n:{label}) ON (n.{key})" for label, key in INDEXED]
+        with client.pipeline(transaction=False) as pipe:
+            for text in statements:
+                pipe.execute_command("GRAPH.QUERY", self._name, text)
+            for text, reply in zip(statements, pipe.execute(raise_on_error=False), strict=True):
+                if "already indexed" not in str(reply):
+                    _refuse_error(text, reply)
+
+    def _call(self, work: Callable[["Redis"], _Result]) -> _Result:
+        """Do work that may safely be done twice. When the server went away, connect again and do it once more."""
+        from redis.exceptions import BusyLoadingError, ConnectionError
+
+        if self._closed:
+            raise StoreError("The graph store is closed. Open it again.")
+        try:
+            return self._translated(lambda: work(self._connected()), passed_on=(ConnectionError,))
+        except (BusyLoadingError, ConnectionError):
+            self._drop_client()
+            return self._translated(lambda: work(self._connected()))
+
+    def _translated(self, work: Callable[[], _Result], passed_on: tuple[type[Exception], ...] = ()) -> _Result:
+        from redis.exceptions import RedisError, WatchError
+
+        try:
+            return work()
+        except (WatchError, *passed_on):
+            raise
+        except RedisError as error:
+            raise StoreError(
+                f"The graph database of graph {self._name!r} can't be used: {type(error).__name__}: {error}"
+            ) from error
+
+    def _connected(self) -> "Redis":
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    def _drop_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def _alive(client: "Redis") -> "Redis":
+    client.ping()
+    return client
+
+
+def _statement(text: str, parameters: Mapping[str, Any]) -> str:
+    header = " ".join(f"{identifier(name)}={literal(value)}" for name, value in parameters.items())
+    return f"CYPHER {header} {text}" if header else text
+
+
+def _refuse_error(text: str, reply: Any) -> None:
+    error = reply if isinstance(reply, Exception) else reply[0] if isinstance(reply, list) and reply else None
+    if isinstance(error, Exception):
+        raise StoreError(f"The graph database refused {_shortened(text)!r}: {error}") from error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """Nodes, edges and paths as dictionaries."""
+    from falkordb import Edge, Node, Path
+
+    if isinstance(value, Node):
+        return {"labels": list(value.labels or ()), "properties": dict(value.properties or {})}
+    if isinstance(value, Edge):
+        return {"type": value.relation, "properties": dict(value.properties or {})}
+    if isinstance(value, Path):
+        return {"nodes": [_plain(node) for node in value.nodes()], "edges": [_plain(edge) for edge in value.edges()]}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,196 @@
+"""Documents cut into chunks, each knowing its place.
+
+Every method keeps three promises: ``document.text[chunk.start:chunk.end] == chunk.text``, no chunk is longer than ``size``, and
+every visible character is in a chunk. White space around a chunk is left out, and a piece without a visible character makes none.
+Accents, joined emoji and the like stay with their base character unless a chunk would be empty otherwise. The time is linear.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from resources.errors import SettingsError
+from resources.records import Chunk, Document, Properties
+from retrico_assets.corpus.ids import chunk_id
+from retrico_assets.corpus.sentences import paragraph_spans, sentence_spans, strip_span
+from retrico_assets.corpus.text import is_empty
+
+__all__ = ["Chunking", "Method", "chunk_document", "sentence_spans"]
+
+Method = Literal["sentence", "paragraph", "fixed", "page"]
+Span = tuple[int, int]
+
+_SOLID = re.compile(r"\S")
+_JOINER = "\u200d"
+# How far back a cut moves to keep a character whole; a longer pile of accents is cut.
+_LOOK_BACK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How to cut. ``size`` and ``overlap`` count characters (code points).
+
+    - sentence: as many whole sentences as fit into ``size``.
+    - paragraph: what lies between blank lines; a longer paragraph is cut like sentences.
+    - page: what lies between form feeds, numbered from 1 in the chunk's metadata; a longer page is cut like sentences.
+    - fixed: ``size`` characters, each chunk beginning ``overlap`` characters before the end of the one before it.
+
+    A sentence longer than ``size`` is cut at blanks, and where there is none, at ``size``. Only fixed has an overlap: the others
+    end where the text itself does. Raises SettingsError for a contradiction.
+    """
+
+    method: Method | str = "sentence"
+    size: int = 1200
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        methods = get_args(Method)
+        if self.method not in methods:
+            raise SettingsError(f"chunking method is {self.method!r}; it must be one of {', '.join(methods)}.")
+        if self.size < 1:
+            raise SettingsError(f"chunking size is {self.size}; it must be at least 1 character.")
+        if self.overlap < 0:
+            raise SettingsError(f"chunking overlap is {self.overlap}; it must be 0 or more characters.")
+        if self.overlap >= self.size:
+            raise SettingsError(f"chunking overlap ({self.overlap}) must be smaller than size ({self.size}).")
+        if self.overlap and self.method != "fixed":
+            raise SettingsError(
+                f"chunking overlap is {self.overlap}, but only method 'fixed' has one, not {self.method!r}. Set it to 0."
+            )
+
+
+def chunk_document(document: Document, chunking: Chunking) -> list[Chunk]:
+    """The chunks of a document in order of their start, ``index`` counting from 0."""
+    chunks: list[Chunk] = []
+    for start, end, metadata in _pieces(document.text, chunking):
+        text = document.text[start:end]
+        if not is_empty(text):
+            id_ = chunk_id(document.id, start, end, text)
+            chunks.append(Chunk(id_, document.id, len(chunks), text, start, end, metadata))
+    return chunks
+
+
+def _pieces(text: str, chunking: Chunking) -> Iterator[tuple[int, int, Properties]]:
+    size = chunking.size
+    if chunking.method == "fixed":
+        for start, end in _windows(text, 0, len(text), size, chunking.overlap):
+            yield start, end, {}
+    elif chunking.method == "sentence":
+        for start, end in _pack(text, sentence_spans(text), size):
+            yield start, end, {}
+    elif chunking.method == "paragraph":
+        for span in paragraph_spans(text):
+            for start, end in _fit(text, span, size):
+                yield start, end, {}
+    else:
+        for number, span in _pages(text):
+            for start, end in _fit(text, span, size):
+                yield start, end, {"page": number}
+
+
+def _pages(text: str) -> Iterator[tuple[int, Span]]:
+    start = 0
+    for number, page in enumerate(text.split("\f"), start=1):
+        span = strip_span(text, start, start + len(page))
+        start += len(page) + 1
+        if span[0] < span[1]:
+            yield number, span
+
+
+def _fit(text: str, span: Span, size: int) -> list[Span]:
+    """``span`` as it is, or cut at sentences when it is longer than ``size``."""
+    start, end = span
+    if end - start <= size:
+        return [span]
+    return _pack(text, [(start + a, start + b) for a, b in sentence_spans(text[start:end])], size)
+
+
+def _pack(text: str, sentences: list[Span], size: int) -> list[Span]:
+    """Neighbouring sentences together, as many as fit into ``size``."""
+    if any(end - start > size for start, end in sentences):
+        sentences = [piece for sentence in sentences for piece in _cut_at_blanks(text, sentence, size)]
+    ends = [end for _, end in sentences]
+    packed = []
+    first = 0
+    while first < len(sentences):
+        start = sentences[first][0]
+        after = bisect_right(ends, start + size, first)
+        packed.append((start, ends[after - 1]))
+        first = after
+    return packed
+
+
+def _cut_at_blanks(text: str, span: Span, size: int) -> list[Span]:
+    start, end = span
+    pieces = []
+    while end - start > size:
+        cut = _last_blank(text, start, start + size) or _cut(text, start + size, start)
+        pieces.append(strip_span(text, start, cut))
+        start = _skip_blanks(text, cut, end)
+    return [*pieces, (start, end)]
+
+
+def _last_blank(text: str, start: int, end: int) -> int | None:
+    """Where the last word that fits into ``start:end`` ends, if a blank ends it. ``text[start]`` is no blank."""
+    piece = text[start : end + 1]  # a blank right after the piece counts too
+    words = piece.rsplit(None, 1)
+    if len(piece.rstrip()) < len(piece):
+        return start + len(piece.rstrip())
+    return end + 1 - len(words[1]) if len(words) == 2 else None
+
+
+def _windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Span]:
+    start = _skip_blanks(text, start, end)
+    while start < end:
+        stop = _cut(text, start + size, start) if start + size < end else end
+        yield strip_span(text, start, stop)
+        if _skip_blanks(text, stop, end) == end:
+            return
+        start = _skip_blanks(text, _restart(text, start, stop, overlap), end)
+
+
+def _restart(text: str, start: int, stop: int, overlap: int) -> int:
+    """Where the window after ``start:stop`` begins: moved back, or else forward, to keep a character whole."""
+    wanted = max(stop - overlap, start + 1)
+    place = _cut(text, wanted, start)
+    if place < wanted or not _continues(text, wanted):
+        return place
+    return next((at for at in range(wanted, min(stop, wanted + _LOOK_BACK)) if not _continues(text, at)), stop)
+
+
+def _skip_blanks(text: str, start: int, end: int) -> int:
+    solid = _SOLID.search(text, start, end)
+    return solid.start() if solid else end
+
+
+def _cut(text: str, at: int, floor: int) -> int:
+    """The place nearest before ``at`` (and after ``floor``) that parts no character from its accents; ``at`` if there is none."""
+    for place in range(at, max(floor, at - _LOOK_BACK), -1):
+        if place >= len(text) or not _continues(text, place):
+            return place
+    return at
+
+
+def _continues(text: str, at: int) -> bool:
+    """Does the character at ``at`` belong to the one before it? A short form of the rules of Unicode annex 29."""
+    char = text[at]
+    if char < "\u0300":
+        return False
+    return (
+        char == _JOINER
+        or text[at - 1] == _JOINER
+        or unicodedata.category(char)[0] == "M"
+        or "\U0001f3fb" <= char <= "\U0001f3ff"
+        or ("\U0001f1e6" <= char <= "\U0001f1ff" and _splits_flag(text, at))
+    )
+
+
+def _splits_flag(text: str, at: int) -> bool:
+    """Is ``at`` between the two halves of a flag? Flags are pairs, counted from the first in a row."""
+    first = at
+    while first > max(0, at - _LOOK_BACK) and "\U0001f1e6" <= text[first - 1] <= "\U0001f1ff":
+        first -= 1
+    return (at - first) % 2 == 1

@@ -1,0 +1,135 @@
+"""Where sentences begin and end.
+
+sentencex finds the boundaries: it knows the abbreviations and full stops of many languages. Four things are done around it.
+It is quadratic where no blank follows a full stop (Chinese, Japanese) and on open quotes, so it is fed short windows. It panics
+on white space of more than one byte, so it sees a blank in its place. It takes the brackets of "1) ... 2) ..." for a pair, so it
+sees commas there. And some of its boundaries are moved: see ``_boundaries``.
+"""
+
+import re
+
+from resources.errors import DocumentError
+
+# Code points a window: longer than nearly every sentence, and short enough for sentencex to stay fast.
+_WINDOW = 1000
+# A sentence that fills a window is continued in the next one, which sees this much of its end again.
+_CONTEXT = 100
+
+_PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*|\f")
+_WIDE_BLANK = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_LIST_BRACKET = re.compile(
+    r"\)(?:(?<=\A[\dA-Za-z]\))|(?<=\n[\dA-Za-z]\))|(?<=[.!?;:]\s[\dA-Za-z]\))|(?<=\A\d\d\))|(?<=\n\d\d\))|(?<=[.!?;:]\s\d\d\)))"
+)
+_LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)][^\S\n]+")
+_LOWER_NEXT = re.compile(r"\s*[a-z]")
+_ELLIPSIS = re.compile(r"(?:\.{3,}|…)[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*([^\W\d_]))")
+# Abbreviations that sentencex 1.0.32 takes for the end of a sentence.
+_ABBREVIATIONS = ("Ms.", "Ft.", "approx.", "Eq.", "Eqs.", "eds.", "Figs.", "figs.", "Ch.", "ch.", "Vol.", "vol.", "Ph.D.")
+
+
+def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
+    """The sentences of ``text`` as half-open code point spans: in order, not overlapping, without white space around them.
+
+    Together they cover every character that isn't white space. Blank lines and form feeds end a sentence. ``language`` is an ISO
+    639 code, for the abbreviations. Takes time linear in the text. Raises DocumentError when the segmenter can't read the text.
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end in paragraph_spans(text):
+        spans += _paragraph_sentences(text, start, end, language)
+    return spans
+
+
+def paragraph_spans(text: str) -> list[tuple[int, int]]:
+    """The stretches between blank lines and form feeds, without white space around them; blank ones are left out."""
+    spans = []
+    start = 0
+    for found in _PARAGRAPH_BREAK.finditer(text):
+        spans.append((start, found.start()))
+        start = found.end()
+    spans.append((start, len(text)))
+    return [span for a, b in spans if (span := strip_span(text, a, b))[0] < span[1]]
+
+
+def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """``start:end`` without the white space at both ends; an empty span when there is nothing else."""
+    piece = text[start:end]
+    kept = piece.rstrip()
+    end = start + len(kept)
+    return end - len(kept.lstrip()), end
+
+
+def _paragraph_sentences(text: str, start: int, end: int, language: str) -> list[tuple[int, int]]:
+    spans = []
+    begin = start
+    for stop in _boundaries(text, start, end, language):
+        span = strip_span(text, begin, stop)
+        begin = stop
+        if span[0] < span[1]:
+            spans.append(span)
+    return spans
+
+
+def _boundaries(text: str, start: int, end: int, language: str) -> list[int]:
+    """The ends of the sentences in ``text[start:end]``; the last is ``end``.
+
+    A list marker stays with its item, a full stop between two ASCII letters ends nothing, and an ellipsis before a capital does.
+    """
+    stops: list[int] = []
+    sentence = start  # where the sentence begins that is being read
+    position = start  # where the window begins
+    while position < end:
+        stop = min(position + _WINDOW, end)
+        segments = _segments(text[position:stop], language)
+        if stop < end:
+            segments = segments[:-1]  # the last one may go on
+        at = position
+        for segment in segments:
+            at += len(segment)
+            stops += _ellipses(segment, at - len(segment))
+            if at == end or _is_boundary(text, max(sentence, stops[-1] if stops else start), at, segment):
+                stops.append(at)
+                sentence = at
+        position = at if segments else _resume(text, position, stop)
+    if not stops or stops[-1] < end:
+        stops.append(end)
+    return stops
+
+
+def _resume(text: str, position: int, stop: int) -> int:
+    """Where to read on when the window ``position:stop`` holds no boundary: near its end, after a blank if there is one."""
+    blank = text.rfind(" ", position + _CONTEXT, stop - _CONTEXT)
+    return blank + 1 if blank > 0 else stop - _CONTEXT
+
+
+def _is_boundary(text: str, begin: int, at: int, segment: str) -> bool:
+    before, after = text[at - 1], text[at]
+    if not before.isspace() and not after.isspace():
+        return not (before.isascii() and after.isascii())
+    if before == "]" and _LOWER_NEXT.match(text, at):
+        return False  # a reference inside a sentence: "et al. [2021] paid"
+    if at - begin <= 9 and _LIST_MARKER.fullmatch(text, begin, at):
+        return False
+    return not segment.rstrip().endswith(_ABBREVIATIONS)
+
+
+def _ellipses(segment: str, offset: int) -> list[int]:
+    if "..." not in segment and "…" not in segment:
+        return []
+    return [offset + found.end() for found in _ELLIPSIS.finditer(segment) if found[1].isupper()]
+
+
+def _segments(window: str, language: str) -> list[str]:
+    import sentencex
+
+    if not window.isascii():
+        window = _WIDE_BLANK.sub(" ", window)
+    if ")" in window:
+        window = _LIST_BRACKET.sub(",", window)
+    try:
+        return sentencex.segment(language, window)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DocumentError(
+            f"The sentence segmenter failed on the text {window[:80]!r}...: {error}. Use chunking method 'fixed'."
+        ) from error
