@@ -119,13 +119,21 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
 
     send(
         "CREATE (:Document {id: r.id, source: r.source, title: r.title, text_hash: r.text_hash, fingerprint: r.fingerprint})",
-        [{"id": g.document.id, "source": g.document.source, "title": g.document.title, "text_hash": g.document.text_hash,
-          "fingerprint": g.fingerprint} for g in documents],
-    )  # fmt: skip
+        [
+            {
+                "id": g.document.id,
+                "source": g.document.source,
+                "title": g.document.title,
+                "text_hash": g.document.text_hash,
+                "fingerprint": g.fingerprint,
+            }
+            for g in documents
+        ],
+    )
     chunks = [c for g in documents for c in g.chunks]
     send(
-        "MATCH (d:Document {id: r.document_id}) CREATE (:Chunk {id: r.id, document_id: r.document_id, index: r.index, text: r.text,"
-        " start: r.start, end: r.end})-[:PART_OF]->(d)",
+        "MATCH (d:Document {id: r.document_id}) CREATE (:Chunk {id: r.id, document_id: r.document_id, index: r.index,"
+        " text: r.text, start: r.start, end: r.end})-[:PART_OF]->(d)",
         [
             {"id": c.id, "document_id": c.document_id, "index": c.index, "text": c.text, "start": c.start, "end": c.end}
             for c in chunks
@@ -141,17 +149,39 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
     send(
         "MATCH (e:Entity {id: r.entity}), (c:Chunk {id: r.chunk}) CREATE (e)-[:MENTIONED_IN {start: r.start, end: r.end,"
         " score: r.score, text: r.text, label: r.label}]->(c)",
-        [{"entity": m.entity_id, "chunk": m.mention.chunk_id, "start": m.mention.start, "end": m.mention.end, "score": m.mention.score,
-          "text": m.mention.text, "label": m.mention.label} for g in documents for m in g.mentions],
-    )  # fmt: skip
+        [
+            {
+                "entity": m.entity_id,
+                "chunk": m.mention.chunk_id,
+                "start": m.mention.start,
+                "end": m.mention.end,
+                "score": m.mention.score,
+                "text": m.mention.text,
+                "label": m.mention.label,
+            }
+            for g in documents
+            for m in g.mentions
+        ],
+    )
     relations = [r for g in documents for r in g.relations]
     for label in sorted({r.label for r in relations}):
         send(
-            f"MATCH (h:Entity {{id: r.head}}), (t:Entity {{id: r.tail}}) MERGE (h)-[x:{label.upper().replace(' ', '_')} {{id: r.id}}]->(t)"
+            f"MATCH (h:Entity {{id: r.head}}), (t:Entity {{id: r.tail}})"
+            f" MERGE (h)-[x:{label.upper().replace(' ', '_')} {{id: r.id}}]->(t)"
             " SET x.label = r.label, x.score = r.score, x.chunk_ids = [r.chunk]",
-            [{"head": r.head_id, "tail": r.tail_id, "id": r.relation_id, "label": r.label, "score": r.score, "chunk": r.chunk_id}
-             for r in relations if r.label == label],
-        )  # fmt: skip
+            [
+                {
+                    "head": r.head_id,
+                    "tail": r.tail_id,
+                    "id": r.relation_id,
+                    "label": r.label,
+                    "score": r.score,
+                    "chunk": r.chunk_id,
+                }
+                for r in relations
+                if r.label == label
+            ],
+        )
 
 
 def _read_figures(store: FalkorDBGraphStore, documents: list[DocumentGraph]) -> list[tuple[str, str, str]]:

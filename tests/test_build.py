@@ -2,6 +2,7 @@
 
 import os
 
+import dagster as dg
 import pytest
 
 from resources.texts import open_text_store
@@ -158,7 +159,11 @@ def test_labels_of_one_run_go_in_by_config(project):
 
 
 def test_a_step_without_its_upstream_says_what_to_build_first(project):
-    result = project.definitions().resolve_job_def("build").execute_in_process(asset_selection=["graph"], raise_on_error=False)
+    result = (
+        project.definitions()
+        .resolve_job_def("build")
+        .execute_in_process(asset_selection=[dg.AssetKey("graph")], raise_on_error=False)
+    )
     failure = next(event for event in result.all_events if event.is_step_failure)
     assert "nothing built yet" in str(failure.step_failure_data)
     assert "retrico build" in str(failure.step_failure_data)

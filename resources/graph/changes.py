@@ -37,15 +37,15 @@ def _check_unique(kind: str, ids: Iterable[str]) -> None:
 
 
 def is_id(id_: Any) -> bool:
-    """Whether this can be an id: databases' indexes pass over outer blanks and control characters, and don't find very long texts."""
+    """Whether this can be an id: the index passes over outer blanks and control characters, and doesn't find very long texts."""
     return isinstance(id_, str) and id_ == id_.strip() and 0 < len(id_) <= _LONGEST_ID and not _CONTROL.search(id_)
 
 
 def _check_id(kind: str, row: int, id_: Any) -> None:
     if not is_id(id_):
         raise StoreError(
-            f"Row {row} of the {kind}s has the id {id_!r:.100}. An id is text of 1 to {_LONGEST_ID} characters without blanks around it"
-            " or control characters in it. Give the row one."
+            f"Row {row} of the {kind}s has the id {id_!r:.100}. An id is text of 1 to {_LONGEST_ID} characters without"
+            " blanks around it or control characters in it. Give the row one."
         )
 
 
@@ -108,8 +108,8 @@ def mention_order(document_id: str, chunk_id: str, start: int, end: int, label: 
 def entity_of(entity_id: str, mentions: Iterable[ResolvedMention]) -> Entity:
     """The entity that these mentions make.
 
-    The display name is the most frequent surface, the type the label with the greatest summed score (compared at 6 digits), both the
-    alphabetically first of equals; the key is the alphabetically first of the mentions' keys.
+    The display name is the most frequent surface, the type the label with the greatest summed score (compared at 6 digits), both
+    the alphabetically first of equals; the key is the alphabetically first of the mentions' keys.
     """
     surfaces: Counter[str] = Counter()
     types: dict[str, float] = defaultdict(float)

@@ -7,6 +7,7 @@ import json
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from resources.errors import StoreError
@@ -37,27 +38,17 @@ class CypherGraphStore(GraphStore):
 
     @abstractmethod
     def _atomically(self, plan: Callable[[Read], Statements]) -> None:
-        """Let the plan read, then run its statements as one. When another writer came in between, plan again."""
+        """Let the plan read, then run its statements as one, all or none. When another writer came in between, plan again."""
 
     def document_fingerprints(self) -> dict[str, str]:
         text = "MATCH (d:Document) WHERE d.fingerprint IS NOT NULL RETURN d.id, d.fingerprint"
-        return {id_: fingerprint for id_, fingerprint in self._read(text + " ORDER BY d.id", {})}
+        return {row[0]: row[1] for row in self._read(text + " ORDER BY d.id", {})}
 
     def replace_documents(self, documents: Sequence[DocumentGraph]) -> int:
         check_documents(documents)
         for batch in batches(documents, _ROWS_A_TRANSACTION):
-            self._atomically(lambda read, batch=batch: replacement(read, [g.document.id for g in batch], batch).statements)
-            self._confirm(batch)
+            self._atomically(partial(_replacing, batch))
         return sum(map(row_count, documents))
-
-    def _confirm(self, batch: Sequence[DocumentGraph]) -> None:
-        """Say that the documents are whole, now that every statement is known to have worked."""
-        text = (
-            "UNWIND $rows AS r MATCH (d:Document {id: r[0]}) WHERE d.pending_fingerprint = r[1]"
-            " SET d.fingerprint = r[1], d.pending_fingerprint = NULL"
-        )
-        rows = [[graph.document.id, graph.fingerprint] for graph in batch]
-        self._atomically(lambda read: [(text, {"rows": rows})])
 
     def delete_documents(self, document_ids: Sequence[str]) -> int:
         ids = [id_ for id_ in dict.fromkeys(document_ids) if is_id(id_)]
@@ -111,10 +102,11 @@ class CypherGraphStore(GraphStore):
         if not ids:
             return {}
         text = (
-            "MATCH (e:Entity)-[m:MENTIONED_IN]->(c:Chunk) WHERE e.id IN $ids WITH e.id AS id, c.id AS chunk, max(m.score) AS score"
-            " ORDER BY score DESC, chunk WITH id, collect([chunk, score])[0..$limit] AS best RETURN id, best"
+            "MATCH (e:Entity)-[m:MENTIONED_IN]->(c:Chunk) WHERE e.id IN $ids WITH e.id AS id, c.id AS chunk,"
+            " max(m.score) AS score ORDER BY score DESC, chunk"
+            " WITH id, collect([chunk, score])[0..$limit] AS best RETURN id, best"
         )
-        best = dict(self._read(text, {"ids": ids, "limit": limit}))
+        best: dict[str, Any] = {row[0]: row[1] for row in self._read(text, {"ids": ids, "limit": limit})}
         wanted = list({chunk_id: None for pairs in best.values() for chunk_id, _ in pairs})
         rows = self._read(f"MATCH (c:Chunk) WHERE c.id IN $ids RETURN {_CHUNK}", {"ids": wanted}) if wanted else []
         chunks = {row[0]: _chunk(row) for row in rows}
@@ -146,8 +138,8 @@ class CypherGraphStore(GraphStore):
     def _pages(self, what: str, keys: str, page: str, size: int, count: Callable[[], int]) -> Iterator[list[Any]]:
         """Rows of ``page`` for runs of entity ids that stand for ``size`` rows or more.
 
-        ``keys`` gives [id, rows] for each, collected in one row, which no server cuts. Ranges of ids are not asked for: FalkorDB's
-        index answers ``id < 'a14'`` with 'a15'.
+        ``keys`` gives [id, rows] for each, collected in one row, which no server cuts. Ranges of ids are not asked for:
+        FalkorDB's index answers ``id < 'a14'`` with 'a15'.
         """
         before, given = count(), 0
         for ids in _runs(self._read(keys, {})[0][0], size):
@@ -157,7 +149,8 @@ class CypherGraphStore(GraphStore):
         expected = min(before, count())
         if given < expected:
             raise StoreError(
-                f"The graph database counts {expected} {what} but gave {given}: it cuts long results. Set its RESULTSET_SIZE to -1."
+                f"The graph database counts {expected} {what} but gave {given}: it cuts long results."
+                " Set its RESULTSET_SIZE to -1."
             )
 
     def stats(self) -> GraphStats:
@@ -172,6 +165,10 @@ class CypherGraphStore(GraphStore):
             )
         ]
         return GraphStats(*counts)
+
+
+def _replacing(batch: Sequence[DocumentGraph], read: Read) -> Statements:
+    return replacement(read, [graph.document.id for graph in batch], batch).statements
 
 
 def _runs(weighted: Sequence[tuple[str, int]], size: int) -> Iterator[list[str]]:
@@ -198,4 +195,5 @@ def _relation(row: Sequence[Any]) -> Relation:
 
 
 def _chunk(row: Sequence[Any]) -> Chunk:
-    return Chunk(*row[:6], metadata=json.loads(row[6]) if row[6] else {})
+    id_, document_id, index, text, start, end, metadata = row
+    return Chunk(id_, document_id, index, text, start, end, json.loads(metadata) if metadata else {})

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from resources.errors import StoreError
@@ -16,6 +17,7 @@ Read = Callable[[str, Mapping[str, Any]], Rows]
 Statements = list[tuple[str, Mapping[str, Any]]]
 Place = tuple[str, str, str, str]  # of a relation: edge type, head id, tail id, id
 
+_CONFIRM = "UNWIND $rows AS r MATCH (d:Document {id: r[0]}) SET d.fingerprint = r[1]"  # last: now the document is whole
 _CREATE_CHUNKS = """UNWIND $rows AS r MATCH (d:Document {id: r[1]})
 CREATE (c:Chunk {id: r[0], document_id: r[1], index: r[2], text: r[3], start: r[4], end: r[5], metadata: r[6]})-[:PART_OF]->(d)
 WITH c, r UNWIND r[7] AS m MATCH (e:Entity {id: m[0]})
@@ -68,6 +70,7 @@ def replacement(read: Read, document_ids: Sequence[str], new: Sequence[DocumentG
     statements += _chunks(new)
     statements += _old_entities(read, document_ids, old, existing, mentions)
     statements += _relations(read, old, existing.ids, relation_states(r for graph in new for r in graph.relations))
+    statements.append((_CONFIRM, {"rows": [[graph.document.id, graph.fingerprint] for graph in new]}))
     return Replacement(old.known, [(text, values) for text, values in statements if any(values.values())])
 
 
@@ -113,7 +116,7 @@ RETURN described, same, string.join(collect(id), '\n')"""
 def _confirming(mentions: Sequence[ResolvedMention]) -> tuple[str | None, str | None, str | None]:
     """The name, type and key that all these mentions give.
 
-    More mentions of what an entity is already called by can't change it, so that such entities need no second look at all their mentions.
+    More mentions of what an entity is already called by can't change it: such entities need no look at all their mentions.
     """
     first = mentions[0]
     surface, label, key = first.mention.text, first.mention.label, first.key
@@ -130,11 +133,19 @@ def _refuse_foreign_chunks(read: Read, old: _Old, new: Sequence[DocumentGraph]) 
             raise StoreError(f"Chunk {id_!r} already belongs to document {owner!r}. Chunk ids must be unique over all documents.")
 
 
+def _delete(kind: str, ids: Sequence[str]) -> Statements:
+    """Edges first: when a later part fails, FalkorDB 4.16 does not bring back those that went along with a node."""
+    return [
+        (f"MATCH (n:{kind}) WHERE n.id IN $ids MATCH (n)-[r]-() DELETE r", {"ids": ids}),
+        (f"MATCH (n:{kind}) WHERE n.id IN $ids DELETE n", {"ids": ids}),
+    ]
+
+
 def _forget(document_ids: Sequence[str], old: _Old, kept: set[str]) -> Statements:
     gone = [id_ for id_ in document_ids if id_ not in kept]
     return [
-        ("MATCH (c:Chunk) WHERE c.id IN $ids DETACH DELETE c", {"ids": sorted(old.chunks)}),
-        ("MATCH (d:Document) WHERE d.id IN $ids DETACH DELETE d", {"ids": gone if old.known else []}),
+        *_delete("Chunk", sorted(old.chunks)),
+        *_delete("Document", gone if old.known else []),
     ]
 
 
@@ -143,9 +154,9 @@ def _documents(new: Sequence[DocumentGraph]) -> Statements:
     for graph in new:
         d = graph.document
         places = sorted({(edge_type(r.label), r.head_id, r.tail_id, r.relation_id) for r in graph.relations})
-        rows.append([d.id, d.source, d.title, d.text_hash, to_json(d.metadata), to_json(places), graph.fingerprint])
+        rows.append([d.id, d.source, d.title, d.text_hash, to_json(d.metadata), to_json(places)])
     text = """UNWIND $rows AS r MERGE (d:Document {id: r[0]}) SET d.source = r[1], d.title = r[2], d.text_hash = r[3],
- d.metadata = r[4], d.relation_keys = r[5], d.pending_fingerprint = r[6], d.fingerprint = NULL"""
+ d.metadata = r[4], d.relation_keys = r[5], d.fingerprint = NULL"""
     return [(text, {"rows": rows})]
 
 
@@ -162,7 +173,7 @@ def _chunks(new: Sequence[DocumentGraph]) -> Statements:
         for c in ordered:
             metadata = to_json(c.metadata) if c.metadata else None
             rows.append([c.id, c.document_id, c.index, c.text, c.start, c.end, metadata, said[c.id]])
-        pairs += [[a.id, b.id] for a, b in zip(ordered, ordered[1:], strict=False)]
+        pairs += [[a.id, b.id] for a, b in pairwise(ordered)]
     follow = "UNWIND $rows AS r MATCH (a:Chunk {id: r[0]}), (b:Chunk {id: r[1]}) CREATE (a)-[:NEXT]->(b)"
     return [(_CREATE_CHUNKS, {"rows": rows}), (follow, {"rows": pairs})]
 
@@ -195,12 +206,12 @@ def _old_entities(
     described = sorted(
         id_ for id_ in existing.ids if id_ in existing.described or any(m.mention.properties for m in mentions.get(id_, ()))
     )
+    lost = sorted(old.entities - mentions.keys())
+    unmentioned = "MATCH (e:Entity) WHERE e.id IN $ids AND NOT (e)-[:MENTIONED_IN]->(:Chunk)"
     return [
         (_DESCRIBE_ENTITIES, {"rows": _descriptions(read, document_ids, described, mentions)}),
-        (
-            "MATCH (e:Entity) WHERE e.id IN $ids AND NOT (e)-[:MENTIONED_IN]->(:Chunk) DETACH DELETE e",
-            {"ids": sorted(old.entities - mentions.keys())},
-        ),
+        (f"{unmentioned} MATCH (e)-[r]-() DELETE r", {"ids": lost}),  # edges first: see _delete
+        (f"{unmentioned} DELETE e", {"ids": lost}),
         (_NAME_ENTITIES, {"ids": touched}),
         (_TYPE_ENTITIES, {"ids": touched}),
     ]

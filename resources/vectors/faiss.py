@@ -225,15 +225,21 @@ class _Index:
     def search(self, queries: np.ndarray, k: int) -> list[list[Scored[str]]]:
         if self._new is None:
             self._make()
-        parts = [_nearest_rows(index, queries, k) for index in (self._clustered, self._new) if index is not None and index.ntotal]
-        return [self._ranked(query, np.sort(np.concatenate(rows)), k) for query, *rows in zip(queries, *parts, strict=True)]
+        indexes = [index for index in (self._clustered, self._new) if index is not None and index.ntotal]
+        found = zip(queries, *(_nearest_rows(index, queries, k) for index in indexes), strict=True)
+        return [self._ranked(query, np.concatenate(parts, axis=1), k) for query, *parts in found]
 
     def _manifest(self) -> Manifest:
         assert self.files.manifest is not None  # refresh has found one
         return self.files.manifest
 
-    def _ranked(self, query: np.ndarray, rows: np.ndarray, k: int) -> list[Scored[str]]:
-        """FAISS sums in an order that depends on the neighbours of a row; here equal vectors get equal scores."""
+    def _ranked(self, query: np.ndarray, candidates: np.ndarray, k: int) -> list[Scored[str]]:
+        """The best k of candidates (2, n): rows and scores. FAISS sums in an order that depends on the neighbours of a row;
+        the best and those that tie with the last of them are summed anew, so that equal vectors get equal scores."""
+        rows, rough = candidates
+        if len(rows) > k:
+            rows = rows[rough > np.partition(rough, -k)[-k] - _SAME_SCORE]
+        rows = np.sort(rows).astype(np.int64)
         scores = self.files.vectors(rows).astype(np.float64) @ query.astype(np.float64)
         return ranked(zip((str(self.files.ids[row]) for row in rows.tolist()), scores.tolist(), strict=True), k)
 
@@ -289,11 +295,11 @@ class _Index:
 
 
 def _nearest_rows(index: Any, queries: np.ndarray, k: int) -> list[np.ndarray]:
-    """For each query the rows of the k nearest and of all that tie with the last of them, and perhaps more.
+    """For each query (2, n): rows and scores of the k nearest and of all that tie with the last of them, and perhaps more.
 
     Asks for some more than k; where the last of those ties with the k-th, or the lists ran short, asks again for more.
     """
-    found = [np.empty(0, np.int64)] * len(queries)
+    found = [np.empty((2, 0))] * len(queries)
     todo = np.arange(len(queries))
     total = index.ntotal
     ask, share = min(total, k + _SPARE), _SEARCHED_LISTS
@@ -302,8 +308,8 @@ def _nearest_rows(index: Any, queries: np.ndarray, k: int) -> list[np.ndarray]:
             index.nprobe = min(index.nlist, max(_LEAST_LISTS, round(index.nlist * share)))
         again = []
         for place, scores, rows in zip(todo, *index.search(queries[todo], ask), strict=True):
-            found[place] = rows[rows >= 0]
-            count = len(found[place])
+            found[place] = np.stack([rows, scores])[:, rows >= 0]  # as float64, which holds a row number
+            count = found[place].shape[1]
             tied = k < count < total and scores[count - 1] > scores[k - 1] - _SAME_SCORE
             if (tied and count == ask) or count < min(k, total):
                 again.append(place)

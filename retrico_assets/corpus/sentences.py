@@ -24,7 +24,9 @@ _LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)][^\S\n]+")
 _LOWER_NEXT = re.compile(r"\s*[a-z]")
 _ELLIPSIS = re.compile(r"(?:\.{3,}|…)[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*([^\W\d_]))")
 # Abbreviations that sentencex 1.0.32 takes for the end of a sentence.
-_ABBREVIATIONS = ("Ms.", "Ft.", "approx.", "Eq.", "Eqs.", "eds.", "Figs.", "figs.", "Ch.", "ch.", "Vol.", "vol.", "Ph.D.")
+_ABBREVIATIONS = frozenset(
+    ("Ms.", "Ft.", "approx.", "Eq.", "Eqs.", "eds.", "Figs.", "figs.", "Ch.", "ch.", "Vol.", "vol.", "Ph.D.")
+)
 
 
 def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
@@ -109,7 +111,8 @@ def _is_boundary(text: str, begin: int, at: int, segment: str) -> bool:
         return False  # a reference inside a sentence: "et al. [2021] paid"
     if at - begin <= 9 and _LIST_MARKER.fullmatch(text, begin, at):
         return False
-    return not segment.rstrip().endswith(_ABBREVIATIONS)
+    words = segment.rsplit(None, 1)
+    return not words or words[-1].lstrip("([\"'“‘«") not in _ABBREVIATIONS
 
 
 def _ellipses(segment: str, offset: int) -> list[int]:

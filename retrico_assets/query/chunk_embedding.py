@@ -36,6 +36,8 @@ class ChunkEmbeddingRetriever(Retriever):
         return cls(sources.graph, sources.texts, sources.vectors, sources.embedder)
 
     def retrieve(self, question: Question, k: int) -> Subgraph:
+        if not question.text.strip():
+            return Subgraph()
         index = self._vectors.describe(INDEX)
         if index is None:
             raise NotBuiltError(f"there is no vector index {INDEX!r}: build {INDEX} first (retrico build)")
@@ -44,8 +46,6 @@ class ChunkEmbeddingRetriever(Retriever):
                 f"the vector index {INDEX!r} was made by {index.model!r}, the embedder is {self._embedder.name!r}; "
                 f"set the embedder back, or build {INDEX} again"
             )
-        if not question.text.strip():
-            return Subgraph()
         hits = self._vectors.search(INDEX, self._embedder.embed([question.text]), k)[0]
         stored = self._texts.get_chunks([hit.record for hit in hits])
         chunks = [Scored(stored[hit.record], hit.score) for hit in hits if hit.record in stored]

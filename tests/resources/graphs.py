@@ -11,7 +11,7 @@ from resources.records import Chunk, Document, DocumentGraph, Mention, ResolvedM
 
 @dataclass(frozen=True)
 class Says:
-    """A chunk: its text, mentions (surface, label, score[, properties]) and relations (head, label, tail, score[, properties])."""
+    """A chunk: its text, mentions (surface, label, score, properties?), relations (head, label, tail, score, properties?)."""
 
     text: str = "some text"
     mentions: Sequence[tuple] = ()

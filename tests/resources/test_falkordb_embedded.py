@@ -1,16 +1,19 @@
 """The embedded graph server: started by its first user, shared by all, gone after the last, and whole after every crash."""
 
+import contextlib
 import multiprocessing
 import os
 import random
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 from graphs import Says, document, everything, pair
 
 from resources.errors import StoreError
+from resources.graph.cypher_writes import replacement
 from resources.graph.embedded import embedded_status, open_embedded, stop_embedded
 from resources.graph.memory import MemoryGraphStore
 
@@ -171,9 +174,18 @@ def test_a_folder_that_can_not_be_is_an_error(tmp_path):
         open_embedded(tmp_path / "file" / "graph")
 
 
-CHANGES = ["MATCH (n) DETACH DELETE n", "match (n) Set n.x = 1", "MATCH (n) REMOVE n.label", "CALL { CREATE (:X) } RETURN 1",
-           "FOREACH (i IN [1] | CREATE (:X))", "LOAD CSV FROM 'file:///etc/hosts' AS l RETURN l",
-           "MATCH (n) RETURN n; MATCH (m) DELETE m", "CREATE INDEX FOR (n:X) ON (n.y)", "RETURN (", "UNWIND range(1, 3) AS x"]  # fmt: skip
+CHANGES = [
+    "MATCH (n) DETACH DELETE n",
+    "match (n) Set n.x = 1",
+    "MATCH (n) REMOVE n.label",
+    "CALL { CREATE (:X) } RETURN 1",
+    "FOREACH (i IN [1] | CREATE (:X))",
+    "LOAD CSV FROM 'file:///etc/hosts' AS l RETURN l",
+    "MATCH (n) RETURN n; MATCH (m) DELETE m",
+    "CREATE INDEX FOR (n:X) ON (n.y)",
+    "RETURN (",
+    "UNWIND range(1, 3) AS x",
+]
 
 
 def test_a_read_only_query_changes_nothing(folder):  # OPEN-50
@@ -209,14 +221,19 @@ def test_a_server_that_cuts_results_is_found_out(folder):  # OPEN-49
         assert list(store.entities(page_size=4)) == whole["entities"]
 
 
+def _used_by_a_step_that_fails(folder, n):
+    with contextlib.suppress(RuntimeError), open_embedded(folder) as store:
+        store.replace_documents(_facts(1, start=n))
+        raise RuntimeError
+    return store
+
+
 def test_connections_are_closed_whatever_happens(folder):  # OPEN-45
     with open_embedded(folder) as watcher:
         before = embedded_status(folder).clients
         files = len(os.listdir("/proc/self/fd"))
         for n in range(20):
-            with pytest.raises(RuntimeError), open_embedded(folder) as store:
-                store.replace_documents(_facts(1, start=n))
-                raise RuntimeError
+            store = _used_by_a_step_that_fails(folder, n)
             with pytest.raises(StoreError, match="closed"):
                 store.stats()
         with pytest.raises(StoreError, match="can't be a name"):
@@ -226,11 +243,29 @@ def test_connections_are_closed_whatever_happens(folder):  # OPEN-45
         assert watcher.stats().documents == 20
 
 
+FAILS = ("MATCH (e:Entity) SET e.label = 'changed', e.map = {no: 'map'}", {})
+
+
+@pytest.mark.parametrize("document_ids", [["d000"], ["d000", "d001", "d002"]])
+def test_a_write_whose_last_part_fails_is_undone(folder, document_ids):
+    with open_embedded(folder) as store:
+        store.replace_documents(_facts(9))
+        before = everything(store)
+        new = [pair(id_, "a0", "met", "someone new", 0.75, place="Oslo") for id_ in document_ids]
+        for graphs in ([], new):
+            with pytest.raises(StoreError, match="refused"):
+                store._atomically(lambda read, graphs=graphs: [*replacement(read, document_ids, graphs).statements, FAILS])
+            assert everything(store) == before
+        assert store.query("MATCH (:Chunk)-[p:PART_OF]->(:Document) RETURN count(p) AS n") == [{"n": 9}]
+        store.replace_documents(new)
+        assert everything(store) == _built_at_once([*new, *_facts(9 - len(new), start=len(new))])
+
+
 def _large(id_, tag):
     """A document of 3,000 mentions, all of one version."""
     names = [f"{tag}{n}" for n in range(300)]
     mentions = [(name, "thing", 0.5) for name in names]
-    said = [(a, "next to", b, 0.5) for a, b in zip(names, names[1:], strict=False)]
+    said = [(a, "next to", b, 0.5) for a, b in pairwise(names)]
     return document(id_, *(Says(f"{tag} {n}", mentions, said) for n in range(10)))
 
 
@@ -243,7 +278,8 @@ def test_readers_never_see_half_a_document(folder):
         writer.start()
         seen = set()
         while writer.is_alive():
-            statement = """OPTIONAL MATCH (:Entity)-[m:MENTIONED_IN]->(c:Chunk) WITH count(m) AS mentions, collect(DISTINCT left(c.text, 3)) AS versions
+            statement = """OPTIONAL MATCH (:Entity)-[m:MENTIONED_IN]->(c:Chunk)
+            WITH count(m) AS mentions, collect(DISTINCT left(c.text, 3)) AS versions
             OPTIONAL MATCH (:Entity)-[r]->(:Entity) RETURN mentions, versions, count(r) AS relations"""
             (row,) = reader.query(statement)
             seen.add((row["mentions"], tuple(row["versions"]), row["relations"]))

@@ -207,7 +207,7 @@ def test_a_model_that_cannot_be_loaded_names_the_setting(model: str, monkeypatch
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(SettingsError, match="threshold is 1.5"):
+    with pytest.raises(SettingsError, match=r"threshold is 1\.5"):
         GlinerEntityExtractor(MODEL, LABELS, threshold=1.5)
     with pytest.raises(SettingsError, match="no label"):
         GlinerEntityExtractor(MODEL, ["person", " "])

@@ -129,8 +129,14 @@ def test_ids_alone_keep_namesakes_apart(store):  # OPEN-14
     graph = document(
         "d", Says("x", [("Mercury", "planet", 0.9), ("Sun", "star", 0.9)], [("Mercury", "ORBITS", "Sun", 0.5)]), Says()
     )
-    element = [replace(graph.mentions[0], entity_id="element", mention=replace(graph.mentions[0].mention, label="element", text=t,
-               chunk_id=c)) for t, c in (("Mercury", "d/0"), ("mercury", "d/1"))]  # fmt: skip
+    element = [
+        replace(
+            graph.mentions[0],
+            entity_id="element",
+            mention=replace(graph.mentions[0].mention, label="element", text=t, chunk_id=c),
+        )
+        for t, c in (("Mercury", "d/0"), ("mercury", "d/1"))
+    ]
     store.replace_documents([replace(graph, mentions=(*graph.mentions, *element))])
     found = store.find_entities(keys=["mercury"])
     assert [(e.id, e.type) for e in found] == [("e-mercury", "planet"), ("element", "element")]
@@ -139,10 +145,12 @@ def test_ids_alone_keep_namesakes_apart(store):  # OPEN-14
 
 
 def test_an_entity_is_called_by_its_most_frequent_surface_and_best_supported_type(store):
-    store.replace_documents([
-        document("a", Says("x", [("IBM", "company", 0.3), ("ibm", "company", 0.3), ("IBM", "product", 0.9)])),
-        document("b", Says("x", [("Ibm", "company", 0.2), ("ibm", "company", 0.2)])),
-    ])  # fmt: skip
+    store.replace_documents(
+        [
+            document("a", Says("x", [("IBM", "company", 0.3), ("ibm", "company", 0.3), ("IBM", "product", 0.9)])),
+            document("b", Says("x", [("Ibm", "company", 0.2), ("ibm", "company", 0.2)])),
+        ]
+    )
     (entity,) = store.entities()
     assert (entity.label, entity.type) == ("IBM", "company")  # IBM and ibm twice each: alphabetically; 1.0 against 0.9
     store.delete_documents(["a"])
@@ -238,8 +246,28 @@ def test_any_history_leaves_the_same_graph_as_building_its_end_at_once(store, se
     assert everything(store) == everything(at_once)
 
 
-HOSTILE = ["由...组成", "works at", "co-founder/CEO", 'says "hi"', "back`tick", "x]->(y) DETACH DELETE y //", "123 GO", "émigré à",
-           "A" * 300, "works-at", "member of", "part of", "mentioned in", "next", "???", "\\", "$rows", "ſ", "ŉ", "ß"]  # fmt: skip
+HOSTILE = [
+    "由...组成",
+    "works at",
+    "co-founder/CEO",
+    'says "hi"',
+    "back`tick",
+    "x]->(y) DETACH DELETE y //",
+    "123 GO",
+    "émigré à",
+    "A" * 300,
+    "works-at",
+    "member of",
+    "part of",
+    "mentioned in",
+    "next",
+    "???",
+    "\\",
+    "$rows",
+    "ſ",
+    "ŉ",
+    "ß",
+]
 
 
 def test_any_relation_label_is_kept_to_the_letter(store):  # OPEN-17
@@ -266,9 +294,22 @@ def test_a_relation_without_a_label_is_refused_before_anything_is_written(store,
 
 
 def test_awkward_property_values_are_kept(store):  # OPEN-18
-    properties = {"revenue": {"2023": 10, "2022": 5}, "tags": ["a", 1, None], "grid": [[1, 2], [3, 4]], "empty_list": [], "nothing": None,
-                  "limit": float("inf"), "max_ok": 2**63 - 1, "too_big": 2**63, "very_big": 10**30, "text": "x", "back`tick": 1,
-                  "": "empty", "a b": [True], "日本": "x"}  # fmt: skip
+    properties = {
+        "revenue": {"2023": 10, "2022": 5},
+        "tags": ["a", 1, None],
+        "grid": [[1, 2], [3, 4]],
+        "empty_list": [],
+        "nothing": None,
+        "limit": float("inf"),
+        "max_ok": 2**63 - 1,
+        "too_big": 2**63,
+        "very_big": 10**30,
+        "text": "x",
+        "back`tick": 1,
+        "": "empty",
+        "a b": [True],
+        "日本": "x",
+    }
     store.replace_documents(
         [document("d", Says("x", [("Kestrel", "o", 0.9, {**properties, "ratio": float("nan")}), ("Bo", "p", 0.5)]))]
     )
@@ -289,8 +330,20 @@ def test_a_row_without_a_usable_id_is_refused_with_its_number(store, id_):  # OP
     assert store.stats().documents == 0
 
 
-AWKWARD = ["a\0b", "line1\nline2\r\nline3", "tab\there", 'quote " and back\\slash', "ends with backslash \\", "a\ud83db", "\x01\x1f\x7f",
-           "\\u0041 \\n", "👩‍🔬 由 \u2028", "`$x` {y: 'z'}", "", "CYPHER x=1"]  # fmt: skip
+AWKWARD = [
+    "a\0b",
+    "line1\nline2\r\nline3",
+    "tab\there",
+    'quote " and back\\slash',
+    "ends with backslash \\",
+    "a\ud83db",
+    "\x01\x1f\x7f",
+    "\\u0041 \\n",
+    "👩‍🔬 由 \u2028",
+    "`$x` {y: 'z'}",
+    "",
+    "CYPHER x=1",
+]
 
 
 @pytest.mark.parametrize("text", AWKWARD)
@@ -309,11 +362,14 @@ def test_any_text_reads_back_as_it_was(store, text):  # OPEN-20
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"))
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"))
     | st.floats(allow_nan=False).map(lambda x: float(f"{x:.14g}")),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab`é \n\"", max_size=3), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab`é \n"', max_size=3), inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -326,8 +382,16 @@ def test_any_properties_read_back_equal(store, properties):
     assert json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)  # 1 is not 1.0, and not True
 
 
-@pytest.mark.parametrize("ids", [["A", "a", "Á", "á"], ["x y", "x  y", "x,y"], ["a\\", "a'", 'a"', "a`"],
-                                 ["😀", "由", "x" * 500, "x" * 499], ["NULL", "*", "a*", "1", "@a:{b}"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["A", "a", "Á", "á"],
+        ["x y", "x  y", "x,y"],
+        ["a\\", "a'", 'a"', "a`"],
+        ["😀", "由", "x" * 500, "x" * 499],
+        ["NULL", "*", "a*", "1", "@a:{b}"],
+    ],
+)
 def test_any_id_and_key_is_told_from_every_other(store, ids):
     graph = document("d", Says("x", [("x", "p", 0.5)]))
     mentions = tuple(replace(graph.mentions[0], entity_id=id_, key=id_) for id_ in ids)

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from resources.errors import SettingsError, StoreError
 from resources.records import Chunk, Document
 from resources.texts import open_text_store
 from resources.texts.base import TextStore, content_hash
 from resources.texts.sqlite import SqliteTextStore
+from resources.texts.words import match_expression, words
 
 
 @pytest.fixture(params=["sqlite"])
@@ -310,6 +313,20 @@ def test_accents_of_other_scripts_are_letters(store: TextStore) -> None:
     assert (found(store, "कल"), found(store, "काल"), found(store, "мой")) == (["nu"], ["na"], ["j"])
 
 
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+@example("C++ a_+b _.net ..x #_ 20.04")
+def test_plain_text_has_the_same_words_in_any_surroundings(text: str) -> None:
+    assert words(text) == words(f"{text} 東")[:-1]
+
+
+@given(st.text())
+def test_words_are_words_again_and_none_can_leave_its_quotes(text: str) -> None:
+    assert words(" ".join(words(text))) == words(text) or set(text) & set("+&#.")
+    for word in words(text):
+        assert not set(word) & set(' "\0')
+    assert match_expression(text).count('"') % 2 == 0
+
+
 def test_better_answers_come_first_and_equal_ones_by_id(store: TextStore) -> None:
     texts = {"z": "kites", "b": "kites", "both": "kites over Ulm", **{f"other{n}": "boats on the sea" for n in range(5)}}
     fill(store, texts)
@@ -432,6 +449,7 @@ import sys
 from pathlib import Path
 from resources.records import Chunk, Document
 from resources.texts.sqlite import SqliteTextStore
+from resources.texts.words import match_expression, words
 name, batches = sys.argv[2], int(sys.argv[3])
 store = SqliteTextStore(Path(sys.argv[1]))
 for batch in range(batches):

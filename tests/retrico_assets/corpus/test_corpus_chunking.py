@@ -34,7 +34,7 @@ def spans(chunks):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(text=TEXTS, size=st.integers(1, 40))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_chunks_are_in_order_within_their_size_and_cover_every_visible_character(method, text, size):
     chunks = cut(text, method, size)
     position = 0
@@ -50,7 +50,7 @@ def test_chunks_are_in_order_within_their_size_and_cover_every_visible_character
 
 
 @given(text=TEXTS, size=st.integers(2, 40), data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_overlapping_chunks_move_on_and_leave_no_gap(text, size, data):
     chunks = cut(text, "fixed", size, data.draw(st.integers(1, size - 1)))
     end = 0

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.errors import DocumentError
@@ -72,6 +72,7 @@ def test_half_a_utf16_file_is_refused():
 
 
 @given(st.binary(max_size=200))
+@settings(deadline=None)
 def test_any_bytes_give_a_text_or_an_error_for_that_document(data):
     try:
         text = decode(data)
@@ -110,6 +111,7 @@ def test_control_words_and_braces_are_plain_text():
 
 
 @given(st.text(st.characters(categories=None) | st.sampled_from("\r\n\x00\ufeff\ud83d\ude00"), max_size=60))
+@settings(deadline=None)
 def test_cleaning_twice_changes_nothing_more(text):
     once = clean(text).text
     assert clean(once) == (once, 0, 0)
