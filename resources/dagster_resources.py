@@ -74,13 +74,17 @@ class ModelsResource(dg.ConfigurableResource):
         threshold: float | None = None,
         relation_threshold: float | None = None,
     ) -> RelationExtractor | None:
-        """The relation extractor, with other labels or thresholds for one run if given; None if the project asks for no relations."""
+        """The relation extractor, with other labels or thresholds for one run if given; None if no relations are asked for."""
         labels = self.relation_labels if labels is None else labels
         if self.relations is None or not labels:
             return None
-        options = self.relations | {"threshold": self.entities["threshold"] if threshold is None else threshold}
+        options = dict(self.relations)
+        # What both read the text with is said once, for the entities: otherwise one pass could not serve both.
+        options["flat_ner"] = self.entities["flat_ner"]
+        options["threshold"] = self.entities["threshold"] if threshold is None else threshold
+        options["window_words"] = options["window_words"] or self.entities["window_words"]
         if relation_threshold is not None:
-            options |= {"relation_threshold": relation_threshold}
+            options["relation_threshold"] = relation_threshold
         return GlinerRelationExtractor(entity_labels=entity_labels or self.entity_labels, relation_labels=labels, **options)
 
     def embedder(self) -> Embedder:

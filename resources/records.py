@@ -37,7 +37,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A place where a chunk names an entity. ``label`` is the entity type the extractor gave, ``linked_id`` a knowledge base's id."""
+    """A place where a chunk names an entity. ``label``: the type the extractor gave. ``linked_id``: a knowledge base's id."""
 
     chunk_id: str
     document_id: str

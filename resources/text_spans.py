@@ -1,13 +1,6 @@
-"""Where sentences and blanks are in a text. Offsets are code points of the text as it is given."""
+"""Characters that are not letters of their own: blanks and marks."""
 
 import unicodedata
-
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Half-open ranges of the sentences, in order, together covering the text. Boundaries are sentencex's (multilingual)."""
-    import sentencex
-
-    return [(found["start_index"], found["end_index"]) for found in sentencex.get_sentence_boundaries("en", text)]
 
 
 def is_blank(text: str) -> bool:

@@ -1,9 +1,8 @@
 """How far a long step is: to whoever listens (the command line's bars), and now and then to a log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 
 Listener = Callable[[str, int, int], None]
 

@@ -65,6 +65,7 @@ class EntityModelSettings(_Section):
     flat_ner: bool = True
     batch_size: PositiveInt = 8
     labels_per_pass: PositiveInt = 8
+    window_words: PositiveInt | None = None
     device: str = "cpu"
 
 
@@ -75,6 +76,7 @@ class RelationModelSettings(_Section):
     batch_size: PositiveInt = 8
     labels_per_pass: PositiveInt = 8
     max_entities: PositiveInt = 30
+    window_words: PositiveInt | None = None
     device: str = "cpu"
 
 
@@ -244,7 +246,7 @@ def _known_keys(location: tuple[int | str, ...]) -> str:
 
 
 def _check_drivers(file: Path, settings: ProjectSettings) -> None:
-    backends = {
+    backends: dict[str, str] = {
         "stores.graph.backend": settings.stores.graph.backend,
         "stores.vectors.backend": settings.stores.vectors.backend,
         "stores.texts.backend": settings.stores.texts.backend,

@@ -15,7 +15,9 @@ from tests.projects import REPOSITORY, TEXTS, make_project
 
 pytestmark = pytest.mark.slow
 
-MORE = {f"note{i}.txt": f"Person {i} Smith was born in Paris. John Miller {i} worked at the University of Bonn." for i in range(12)}
+MORE = {
+    f"note{i}.txt": f"Person {i} Smith was born in Paris. John Miller {i} worked at the University of Bonn." for i in range(12)
+}
 
 
 @pytest.fixture
@@ -49,6 +51,7 @@ def test_build_stats_query_and_stop_print_json_alone(project):
     facts = {(r["head"], r["relation"], r["tail"]) for r in result["relations"]}
     assert ("Albert Einstein", "born in", "Ulm") in facts
 
+    project.retrico("stats")
     assert "stopped" in project.retrico("stop").stdout
     assert "no graph database" in project.retrico("stop").stdout
 
@@ -135,13 +138,18 @@ def dagster(project, *arguments):
     (project.data / "dagster").mkdir(parents=True, exist_ok=True)
     (project.data / "dagster" / "dagster.yaml").write_text((REPOSITORY / "configs/dagster.yaml").read_text())
     return subprocess.run(
-        [sys.executable, "-m", "dagster", *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "dagster", *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
 def test_the_jobs_run_from_their_config_files(project):
     for job in ("build", "query"):
-        run = dagster(project, "job", "execute", "-w", "workspace.yaml", "-j", job, "-c", f"configs/{job}.yaml")
+        run = dagster(project, "job", "execute", "-m", "retrico_assets.definitions", "-j", job, "-c", f"configs/{job}.yaml")
         assert run.returncode == 0, run.stderr[-3000:]
     assert ("Albert Einstein", "born in", "Ulm") in project.facts()
 
@@ -154,12 +162,25 @@ def test_every_asset_materialises_from_the_command_line(project):
 
 def test_the_definitions_are_valid(project):
     assert dagster(project, "definitions", "validate", "-w", "workspace.yaml").returncode == 0
-    checked = subprocess.run([os.path.dirname(sys.executable) + "/dg", "check", "defs"], cwd=REPOSITORY, capture_output=True, text=True)
+    checked = subprocess.run(
+        [os.path.dirname(sys.executable) + "/dg", "check", "defs"], cwd=REPOSITORY, capture_output=True, text=True
+    )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_loading_the_definitions_imports_no_heavy_package():
     code = "import sys, retrico_assets.definitions; print(sorted({m.split('.')[0] for m in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    heavy = {"torch", "gliner", "sentence_transformers", "faiss", "pykeen", "openai", "falkordb", "redis", "neo4j", "transformers"}
+    heavy = {
+        "torch",
+        "gliner",
+        "sentence_transformers",
+        "faiss",
+        "pykeen",
+        "openai",
+        "falkordb",
+        "redis",
+        "neo4j",
+        "transformers",
+    }
     assert not heavy & set(ast.literal_eval(loaded))

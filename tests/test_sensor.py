@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from retrico_assets.corpus.sensor import corpus_sensor
+from retrico_assets.project import ProjectResource
 from tests.projects import REPOSITORY, make_project
 
 
@@ -22,12 +23,12 @@ def project(tmp_path):
 
 @pytest.fixture
 def tick(project):
-    definitions = project.definitions()
+    resources = {"project": ProjectResource(file=str(project.file))}
     cursor = None
 
     def evaluate():
         nonlocal cursor
-        context = dg.build_sensor_context(cursor=cursor, definitions=definitions)
+        context = dg.build_sensor_context(cursor=cursor, resources=resources)
         data = corpus_sensor.evaluate_tick(context)
         cursor = data.cursor or cursor
         return data

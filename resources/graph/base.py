@@ -30,14 +30,15 @@ class GraphStore(ABC):
 
         What a document no longer says goes away, with the entities that nothing else mentions. A document is replaced
         whole or not at all; a document whose replacement was cut short has no fingerprint and can be replaced again.
-        Relations whose ends are not mentioned anywhere are refused with StoreError before anything is written.
+        Relations whose ends their own document does not mention are refused with StoreError before
+        anything is written.
 
         Returns the number of rows written (documents, chunks, mentions, relation evidence).
         """
 
     @abstractmethod
     def delete_documents(self, document_ids: Sequence[str]) -> int:
-        """Forget these documents and the entities that nothing else mentions. Unknown ids are passed over. Returns how many went."""
+        """Forget these documents and the entities that nothing else mentions; unknown ids are passed over. Returns how many."""
 
     @abstractmethod
     def find_entities(self, *, ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Entity]:
@@ -72,7 +73,9 @@ class GraphStore(ABC):
         """Counts. ``mentions`` counts mention edges, ``relations`` distinct relations."""
 
     @abstractmethod
-    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, read_only: bool = True) -> list[dict[str, Any]]:
+    def query(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, read_only: bool = True
+    ) -> list[dict[str, Any]]:
         """Run one statement of the store's own language; rows as dictionaries by column name.
 
         A read-only query can't change anything: the store enforces it. StoreError for a statement the store refuses,

@@ -22,6 +22,7 @@ _CREATE_CHUNKS = """UNWIND $rows AS r MATCH (d:Document {id: r[1]})
 CREATE (c:Chunk {id: r[0], document_id: r[1], index: r[2], text: r[3], start: r[4], end: r[5], metadata: r[6]})-[:PART_OF]->(d)
 WITH c, r UNWIND r[7] AS m MATCH (e:Entity {id: m[0]})
 CREATE (e)-[:MENTIONED_IN {start: m[1], end: m[2], score: m[3], text: m[4], label: m[5], key: m[6], properties: m[7]}]->(c)"""
+_DROP_UNMENTIONED = "MATCH (e:Entity) WHERE e.id IN $ids AND NOT (e)-[:MENTIONED_IN]->(:Chunk) DETACH DELETE e"
 _NAME_ENTITIES = """MATCH (e:Entity)-[m:MENTIONED_IN]->(:Chunk) WHERE e.id IN $ids
 WITH e, m.text AS text, count(*) AS times, min(m.key) AS key ORDER BY times DESC, text
 WITH e, collect(text)[0] AS label, min(key) AS key SET e.label = label, e.key = key"""
@@ -133,19 +134,11 @@ def _refuse_foreign_chunks(read: Read, old: _Old, new: Sequence[DocumentGraph]) 
             raise StoreError(f"Chunk {id_!r} already belongs to document {owner!r}. Chunk ids must be unique over all documents.")
 
 
-def _delete(kind: str, ids: Sequence[str]) -> Statements:
-    """Edges first: when a later part fails, FalkorDB 4.16 does not bring back those that went along with a node."""
-    return [
-        (f"MATCH (n:{kind}) WHERE n.id IN $ids MATCH (n)-[r]-() DELETE r", {"ids": ids}),
-        (f"MATCH (n:{kind}) WHERE n.id IN $ids DELETE n", {"ids": ids}),
-    ]
-
-
 def _forget(document_ids: Sequence[str], old: _Old, kept: set[str]) -> Statements:
     gone = [id_ for id_ in document_ids if id_ not in kept]
     return [
-        *_delete("Chunk", sorted(old.chunks)),
-        *_delete("Document", gone if old.known else []),
+        ("MATCH (c:Chunk) WHERE c.id IN $ids DETACH DELETE c", {"ids": sorted(old.chunks)}),
+        ("MATCH (d:Document) WHERE d.id IN $ids DETACH DELETE d", {"ids": gone if old.known else []}),
     ]
 
 
@@ -206,12 +199,9 @@ def _old_entities(
     described = sorted(
         id_ for id_ in existing.ids if id_ in existing.described or any(m.mention.properties for m in mentions.get(id_, ()))
     )
-    lost = sorted(old.entities - mentions.keys())
-    unmentioned = "MATCH (e:Entity) WHERE e.id IN $ids AND NOT (e)-[:MENTIONED_IN]->(:Chunk)"
     return [
         (_DESCRIBE_ENTITIES, {"rows": _descriptions(read, document_ids, described, mentions)}),
-        (f"{unmentioned} MATCH (e)-[r]-() DELETE r", {"ids": lost}),  # edges first: see _delete
-        (f"{unmentioned} DELETE e", {"ids": lost}),
+        (_DROP_UNMENTIONED, {"ids": sorted(old.entities - mentions.keys())}),
         (_NAME_ENTITIES, {"ids": touched}),
         (_TYPE_ENTITIES, {"ids": touched}),
     ]

@@ -4,6 +4,7 @@ The first to open a folder starts its server (``resources.graph.server``), later
 by itself some seconds after the last connection is gone, however it went. Nothing needs to be removed by hand after a crash.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def open_embedded(folder: Path, *, graph: str = "retrico", idle_seconds: float =
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"The graph's folder {place} can't be made: {error}. Choose another one.") from error
-    return FalkorDBGraphStore(lambda: _connect(place, idle_seconds), graph)
+    return FalkorDBGraphStore(lambda: _connect(place, idle_seconds), _discard_memory, graph)
 
 
 def stop_embedded(folder: Path) -> bool:
@@ -96,6 +97,14 @@ def _connect(folder: Path, idle_seconds: float) -> "Redis":
             raise StoreError(f"The graph server of {folder} gave no answer within {_START_SECONDS:.0f} s. {_log_tail(folder)}")
         time.sleep(0.02)
     return client
+
+
+def _discard_memory(client: "Redis") -> None:
+    """Stop the server as it is. The next call starts it again from its file, which holds complete writes only."""
+    from redis.exceptions import ConnectionError
+
+    with contextlib.suppress(ConnectionError):
+        client.shutdown(nosave=True)
 
 
 def _attached(folder: Path) -> "Redis | None":

@@ -1,8 +1,8 @@
 """A graph in FalkorDB, over Redis' protocol.
 
-A write is one statement: nobody reads half of it, the server undoes it when a part fails, and the append-only file holds it whole
-or not at all. (MULTI/EXEC alone is not enough: readers come in between its statements.) What was read for it is guarded by WATCH
-on a counter that every write raises, so that two writers never lose each other's changes.
+A write is one statement: nobody reads half of it, and the append-only file holds it whole or not at all. (MULTI/EXEC alone is not
+enough: readers come in between its statements.) What was read for it is guarded by WATCH on a counter that every write raises, so
+that two writers never lose each other's changes.
 """
 
 import random
@@ -27,12 +27,14 @@ _Result = TypeVar("_Result")
 class FalkorDBGraphStore(CypherGraphStore):
     """One graph of a FalkorDB server.
 
-    ``connect`` gives a connected client; it is called again, once a call, when the server went away. Raises StoreError when the
-    server can't be reached or refuses a statement.
+    ``connect`` gives a connected client; it is called again, once a call, when the server went away. ``undo`` takes the server
+    back to its last complete write, after a statement that failed in the middle: FalkorDB 4.16's own undoing forgets edges that
+    went along with their nodes, and attributes. Raises StoreError when the server can't be reached or refuses a statement.
     """
 
-    def __init__(self, connect: Callable[[], "Redis"], graph: str = "retrico") -> None:
+    def __init__(self, connect: Callable[[], "Redis"], undo: Callable[["Redis"], None], graph: str = "retrico") -> None:
         self._connect = connect
+        self._undo = undo
         self._name = identifier(graph)
         self._counter = f"{graph}:writes"
         self._client: Redis | None = connect()
@@ -84,7 +86,11 @@ class FalkorDBGraphStore(CypherGraphStore):
             text, parameters = _as_one(statements)
             pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
             _, reply = pipe.execute(raise_on_error=False)
-        _refuse_error(text, reply)
+        try:
+            _refuse_error(text, reply)
+        except StoreError:
+            self._undo(client)
+            raise
 
     def _run(self, client: Any, command: str, text: str, parameters: Mapping[str, Any]) -> Any:
         from falkordb import Graph
@@ -143,7 +149,7 @@ class FalkorDBGraphStore(CypherGraphStore):
 
 
 def _as_one(statements: Statements) -> tuple[str, dict[str, Any]]:
-    """One statement that runs all of them in turn: under one lock, and undone as a whole when one fails."""
+    """One statement that runs all of them in turn, under one lock."""
     parts, together = [], {}
     for number, (text, parameters) in enumerate(statements):
         for name, value in parameters.items():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from resources.errors import ExtractionError, RetricoError
+from resources.models.loading import hide_loading_bars
 
 _PACKAGED = "all-MiniLM-L6-v2"
 _HUB_TIMEOUT_SECONDS = 5.0
@@ -124,6 +125,7 @@ def _load(model: str, device: str | None) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
 
+        hide_loading_bars()
         loaded = SentenceTransformer(str(source), device=device, local_files_only=source is not None and Path(source).is_dir())
         if not loaded.tokenizer.is_fast:
             raise ValueError("its tokenizer gives no character offsets (it has no tokenizer.json)")

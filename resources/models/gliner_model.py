@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.errors import ExtractionError
+from resources.models.loading import hide_loading_bars
 
 WordRange = tuple[int, int]
 """Words of a window, half-open."""
@@ -89,6 +90,7 @@ def _load(name: str, device: str, setting: str) -> "GlinerModel":
     os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "5")
     from gliner import GLiNER
 
+    hide_loading_bars()
     try:
         # A model that is already in the hub's cache is taken from there: no network, and no change between two builds.
         try:

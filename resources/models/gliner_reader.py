@@ -11,7 +11,8 @@ from resources.errors import ExtractionError, SettingsError
 from resources.models.base import Extraction, OnResult, Span
 from resources.models.gliner_model import GlinerModel, WindowResult, WordRange, check_folder, content_version, load_gliner
 from resources.models.windows import Window, cut_windows, whole_words, word_ranges
-from resources.text_spans import is_blank, sentence_spans
+from resources.sentences import sentence_spans
+from resources.text_spans import is_blank
 
 VERSION = 1
 """Part of every fingerprint. Raise it when a change of this package changes results."""

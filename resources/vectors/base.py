@@ -51,7 +51,7 @@ class VectorStore(ABC):
 
     @abstractmethod
     def upsert(self, name: str, ids: Sequence[str], vectors: np.ndarray, hashes: Sequence[str]) -> int:
-        """Insert or replace vectors (n, dimension), float32, all or none. The last of a repeated id holds. Returns the rows written.
+        """Insert or replace vectors (n, dimension), float32, all or none; the last of a repeated id holds. Returns rows written.
 
         Raises StoreError for another dimension, for a zero, NaN or infinite vector (naming the ids), and an unknown index.
         """

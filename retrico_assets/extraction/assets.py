@@ -31,7 +31,8 @@ class RelationsConfig(dg.Config):
     """Labels and thresholds of this run, where they differ from the project file."""
 
     labels: list[str] | None = None
-    entity_labels: list[str] | None = Field(default=None, description="Set as for the asset entities.")
+    entity_labels: list[str] | None = Field(default=None, description="Set as labels of the asset entities.")
+    threshold: float | None = Field(default=None, ge=0, le=1, description="Set as for the asset entities.")
     relation_threshold: float | None = Field(default=None, ge=0, le=1)
 
 
@@ -114,7 +115,7 @@ def relations(
     watch = report.Stopwatch()
     pieces = records(chunks, Chunk)
     mentions = records(entities, Mention)
-    extractor = models.relation_extractor(config.labels, config.entity_labels, relation_threshold=config.relation_threshold)
+    extractor = models.relation_extractor(config.labels, config.entity_labels, config.threshold, config.relation_threshold)
     if extractor is None:
         context.log.info("the project asks for no relations (labels.relations is empty)")
         result = RelationReport(relations=(), failed={}, truncated={}, cached=0, model_calls=0)
@@ -130,6 +131,7 @@ def relations(
             **report.sample(frame, ["head_text", "relation", "tail_text", "score", "head_label", "tail_label", "chunk_id"]),
             **_mentions_by_label(frame["relation"]),
             **_extraction_counts(result, len(pieces)),
+            **report.listing("crowded_chunks", {c: f"{n} mentions not paired" for c, n in result.dropped.items()}),
             **watch.rates(len(pieces)),
         },
         check_results=[_chunks_read(context, result), _ends_exist(mentions, result.relations)],

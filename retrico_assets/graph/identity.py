@@ -35,9 +35,7 @@ def identity_key(text: str) -> str:
         if category[0] == "L" or category == "Nd":
             base = character
             kept.append(character)
-        elif category[0] == "M" and base and not _is_latin(base):
-            kept.append(character)
-        elif character in "+#" and _ends_a_word(folded, index, base):
+        elif (category[0] == "M" and base and not _is_latin(base)) or (character in "+#" and _ends_a_word(folded, index, base)):
             kept.append(character)
         elif category != "Cf":
             base = ""
@@ -59,7 +57,7 @@ def _ends_a_word(text: str, index: int, base: str) -> bool:
 
 
 def entity_id(key: str, label: str, linked_id: str | None, policy: IdentityPolicy) -> str:
-    """A knowledge base's id if there is one, else a UUID of the identity key (and of the label, when that tells namesakes apart)."""
+    """A knowledge base's id if there is one, else a UUID of the identity key (and the label, if that tells namesakes apart)."""
     if linked_id and linked_id.strip():
         return linked_id.strip()
     return _uuid("entity", key, label.casefold() if policy == "name_and_type" else "")
@@ -83,9 +81,7 @@ class Resolution:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-def resolve(
-    mentions: Sequence[Mention], relations: Iterable[RelationMention], policy: IdentityPolicy = "name"
-) -> Resolution:
+def resolve(mentions: Sequence[Mention], relations: Iterable[RelationMention], policy: IdentityPolicy = "name") -> Resolution:
     """Find the entity of every mention and of both ends of every relation.
 
     An end is the mention at its place in the chunk, else a mention of the same name in the same document. Dropped and

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -76,6 +77,7 @@ def test_a_second_process_shares_the_graph_and_survives_the_first(folder):  # OP
         assert everything(store) == _built_at_once(_facts(4))
 
 
+@pytest.mark.slow
 def test_the_server_leaves_after_its_last_user_even_a_killed_one(folder):
     written = SPAWN.Event()
     user = SPAWN.Process(target=_write_and_wait, args=(folder, _facts(2), written))
@@ -247,18 +249,25 @@ FAILS = ("MATCH (e:Entity) SET e.label = 'changed', e.map = {no: 'map'}", {})
 
 
 @pytest.mark.parametrize("document_ids", [["d000"], ["d000", "d001", "d002"]])
-def test_a_write_whose_last_part_fails_is_undone(folder, document_ids):
-    with open_embedded(folder) as store:
+@pytest.mark.parametrize("deleting", [True, False])
+def test_a_write_that_fails_in_the_middle_leaves_everything_as_it_was(folder, monkeypatch, document_ids, deleting):
+    def broken(read, ids, graphs):
+        change = replacement(read, ids, graphs)
+        return replace(change, statements=[*change.statements, FAILS])
+
+    new = [pair(id_, "a0", "met", "someone new", 0.75, place="Oslo") for id_ in document_ids]
+    with open_embedded(folder) as store, open_embedded(folder) as other:
         store.replace_documents(_facts(9))
         before = everything(store)
-        new = [pair(id_, "a0", "met", "someone new", 0.75, place="Oslo") for id_ in document_ids]
-        for graphs in ([], new):
-            with pytest.raises(StoreError, match="refused"):
-                store._atomically(lambda read, graphs=graphs: [*replacement(read, document_ids, graphs).statements, FAILS])
-            assert everything(store) == before
-        assert store.query("MATCH (:Chunk)-[p:PART_OF]->(:Document) RETURN count(p) AS n") == [{"n": 9}]
+        monkeypatch.setattr("resources.graph.cypher.replacement", broken)
+        with pytest.raises(StoreError, match="refused"):
+            store.delete_documents(document_ids) if deleting else store.replace_documents(new)
+        monkeypatch.undo()
+        assert everything(other) == before
+        assert everything(store) == before
+        assert other.query("MATCH (:Chunk)-[p:PART_OF]->(:Document) RETURN count(p) AS n") == [{"n": 9}]
         store.replace_documents(new)
-        assert everything(store) == _built_at_once([*new, *_facts(9 - len(new), start=len(new))])
+        assert everything(other) == _built_at_once([*new, *_facts(9 - len(new), start=len(new))])
 
 
 def _large(id_, tag):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrico_assets.corpus.sentences import paragraph_spans, sentence_spans
+from resources.sentences import paragraph_spans, sentence_spans
 
 PUMPS = (
     "1) Pump A leaked. 2) Pump B held. Lind et al. [2021] paid $3.5 million to Mr. Q. Abara at 9 a.m. sharp. "
