@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from resources.graph import open_graph_store
 from resources.graph.base import GraphStore
@@ -61,6 +62,7 @@ class ModelsResource(dg.ConfigurableResource):
     relations: dict[str, Any] | None = None
     embedding: dict[str, Any]
     chat: dict[str, Any] | None = None
+    context_tokens: int = Field(default=6000, description="How much evidence the chat model is shown, in tokens.")
 
     def entity_extractor(self, labels: Sequence[str] | None = None, threshold: float | None = None) -> EntityExtractor:
         """The entity extractor, with other labels or another threshold for one run if given."""
@@ -82,7 +84,7 @@ class ModelsResource(dg.ConfigurableResource):
         # What both read the text with is said once, for the entities: otherwise one pass could not serve both.
         options["flat_ner"] = self.entities["flat_ner"]
         options["threshold"] = self.entities["threshold"] if threshold is None else threshold
-        options["window_words"] = options["window_words"] or self.entities["window_words"]
+        options.setdefault("window_words", self.entities.get("window_words"))
         if relation_threshold is not None:
             options["relation_threshold"] = relation_threshold
         return GlinerRelationExtractor(entity_labels=entity_labels or self.entity_labels, relation_labels=labels, **options)
@@ -92,4 +94,4 @@ class ModelsResource(dg.ConfigurableResource):
 
     def llm(self) -> ChatModel | None:
         """The chat model; None if the project names none."""
-        return ChatModel(**self.chat) if self.chat else None
+        return ChatModel(**{"base_url": None, "api_key_env": None} | self.chat) if self.chat else None

@@ -64,10 +64,11 @@ def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
         "models": ModelsResource(
             entity_labels=settings.labels.entities,
             relation_labels=settings.labels.relations,
-            entities=models.entities.model_dump(exclude={"backend"}),
-            relations=models.relations.model_dump(exclude={"backend"}) if models.relations else None,
-            embedding=models.embedder.model_dump(exclude={"backend"}),
+            entities=models.entities.model_dump(exclude={"backend"}, exclude_none=True),
+            relations=models.relations.model_dump(exclude={"backend"}, exclude_none=True) if models.relations else None,
+            embedding=models.embedder.model_dump(exclude={"backend"}, exclude_none=True),
             chat=_chat_options(settings),
+            **({"context_tokens": models.llm.context_tokens} if models.llm else {}),
         ),
     }
 
@@ -76,10 +77,11 @@ def _chat_options(settings: ProjectSettings) -> dict[str, Any] | None:
     llm = settings.models.llm
     if llm is None:
         return None
-    return {
+    options = {
         "base_url": llm.base_url,
         "model": llm.model,
         "api_key_env": llm.api_key.env if llm.api_key else None,
         "timeout": llm.timeout,
         "max_retries": llm.max_retries,
     }
+    return {name: value for name, value in options.items() if value is not None}

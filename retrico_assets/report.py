@@ -8,7 +8,7 @@ import dagster as dg
 import pandas as pd
 
 SAMPLE_ROWS = 10
-_SAMPLE_CHARACTERS = 160
+_SAMPLE_CHARACTERS = 80
 _LISTED = 50
 
 

@@ -142,7 +142,9 @@ def reason_op(context: dg.OpExecutionContext, collected: Collected) -> dict[str,
         llm = context.resources.models.llm()
         if llm is not None:
             with closing(llm):
-                answer, failures = reason(asked.question.text, evidence, llm)
+                answer, failures = reason(
+                    asked.question.text, evidence, llm, token_budget=context.resources.models.context_tokens
+                )
     except Exception as error:  # a model that can't be set up must not take the evidence away
         failures = (Failure("reason", explain(error)),)
     _warn(context, failures)

@@ -34,6 +34,8 @@ class Unreachable:
 class Models:
     """A models resource, with an embedder and perhaps a language model."""
 
+    context_tokens = 3000
+
     def __init__(self, embedder, llm=None):
         self._embedder = embedder
         self._llm = llm
