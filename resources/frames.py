@@ -61,5 +61,5 @@ def _to_cell(name: str, value: Any) -> Any:
 
 def _from_cell(name: str, value: Any) -> Any:
     if name in _JSON:
-        return json.loads(value)
+        return {} if value == "{}" else json.loads(value)
     return None if value is None or value != value else value

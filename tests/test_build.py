@@ -1,6 +1,7 @@
 """Documents to graph, with the real model and the embedded stores: what must hold of every build."""
 
 import os
+import time
 
 import dagster as dg
 import pytest
@@ -176,3 +177,47 @@ def test_twenty_builds_leave_no_file_or_connection_open(project):
     for _ in range(20):
         project.build()
     assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def test_a_step_that_fails_lets_go_of_everything_it_opened(project):
+    project.build()
+    project.build()
+    before = len(os.listdir("/proc/self/fd"))
+    bad = {"ops": {"chunks": {"config": {"method": "fixed", "size": 10, "overlap": 10}}}}
+    for _ in range(5):
+        failed = project.build(bad, raise_on_error=False)
+        assert not failed.result.success
+        reason = next(event.step_failure_data for event in failed.result.all_events if event.is_step_failure)
+        assert "overlap" in str(reason)
+        assert "size" in str(reason)
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    assert project.build().result.success
+
+
+def test_building_two_thousand_unchanged_chunks_again_costs_next_to_nothing(tmp_path):
+    texts = {
+        f"{n}.txt": "\n\n".join(
+            f"Person {n} Miller {line} was born in Paris. He worked at the University of Bonn." for line in range(40)
+        )
+        for n in range(50)
+    }
+    paragraphs = {"corpus": {"chunking": {"method": "paragraph"}}}
+    project = make_project(tmp_path / "full", texts, paragraphs)
+    empty = make_project(tmp_path / "empty", {}, paragraphs)
+    try:
+        first, build = cpu_seconds(project.build)
+        again, rebuild = cpu_seconds(project.build)
+        empty.build()
+        start_up, _ = cpu_seconds(empty.build)
+    finally:
+        project.stop()
+        empty.stop()
+    assert build.metadata["graph"]["chunks"] == 2000
+    assert (rebuild.model_calls, rebuild.rows_written) == (0, 0)
+    assert again - start_up <= 0.02 * first
+
+
+def cpu_seconds(work):
+    started = time.process_time()
+    result = work()
+    return time.process_time() - started, result

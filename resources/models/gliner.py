@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from resources.errors import ExtractionError, SettingsError
 from resources.models.base import EntityExtractor, Extraction, OnResult, RelationExtractor, RelationSpan, Span
@@ -48,7 +49,7 @@ class GlinerEntityExtractor(GlinerReader, EntityExtractor):
         )
         self.flat_ner = flat_ner
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return self._fingerprint("entities", self.flat_ner)
 
@@ -108,7 +109,7 @@ class GlinerRelationExtractor(GlinerReader, RelationExtractor):
         self.max_entities = check_count(max_entities, "max_entities", 2)
         self._joint = False
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return self._fingerprint("relations", self.flat_ner, self.relation_labels, self.relation_threshold, self.max_entities)
 

@@ -1,10 +1,11 @@
 """Dagster's own records of a project, and running its jobs in this process."""
 
+import fcntl
 import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,19 @@ def prepare_home(project: Path, settings: ProjectSettings) -> Path:
 @contextmanager
 def opened_instance() -> Iterator[dg.DagsterInstance]:
     """The Dagster instance. Runs of this command that were killed are marked as failed, since nobody else can tell."""
-    with dg.DagsterInstance.get() as instance:
+    with ExitStack() as stack:
+        with _first_opener_alone():
+            instance = stack.enter_context(dg.DagsterInstance.get())
         _close_dead_runs(instance)
         yield instance
+
+
+@contextmanager
+def _first_opener_alone() -> Iterator[None]:
+    """Dagster makes the tables of a new home without a lock: two commands at once would both try."""
+    with (Path(os.environ["DAGSTER_HOME"]) / "open.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def run_job(name: str, run_config: dict[str, Any], instance: dg.DagsterInstance, log_level: str) -> dg.ExecuteInProcessResult:

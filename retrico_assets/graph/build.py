@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from resources.graph.base import GraphStore
@@ -70,11 +70,13 @@ def _fingerprint(document: Document, *parts: Sequence[Any]) -> str:
     head = [document.id, document.source, document.title, document.text_hash, dict(document.metadata)]
     digest.update(_canonical(head))
     for part in parts:
-        for item in part:
-            digest.update(_canonical(asdict(item)))
-        digest.update(b"\n")
+        digest.update(_canonical(part))
     return digest.hexdigest()
 
 
 def _canonical(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_plain).encode("utf-8", "surrogatepass")
+
+
+def _plain(value: Any) -> Any:
+    return [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else str(value)

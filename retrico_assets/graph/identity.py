@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from resources.records import Mention, RelationMention, ResolvedMention, ResolvedRelation
@@ -19,6 +20,7 @@ _NAMESPACE = uuid.UUID("7c1f0a52-95d5-5c3e-9a53-5a3d0c1d6b0e")
 _ARTICLES = ("the ", "a ", "an ")
 
 
+@lru_cache(maxsize=100_000)
 def identity_key(text: str) -> str:
     """The name by which an entity is known, whatever its case, width, spacing or punctuation.
 

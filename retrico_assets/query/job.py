@@ -155,7 +155,11 @@ def reason_op(context: dg.OpExecutionContext, collected: Collected) -> dict[str,
     return to_json(result)
 
 
-@dg.job(name="query", description="Answer one question from the graph, and show the evidence.")
+# What the launchpad shows first: without it, everything that could be configured.
+_EXAMPLE = {"ops": {"parse_question": {"config": {"question": "Write your question here"}}}}
+
+
+@dg.job(name="query", description="Answer one question from the graph, and show the evidence.", config=_EXAMPLE)
 def query_job() -> None:
     asked = link_op(parse_op())
     found = strategies_op(asked).map(lambda strategy: retrieve_op(asked, strategy))
