@@ -10,6 +10,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 CHUNKS = 2000
 REBUILDS = 3
+TEXT = "Person {0} was born in Paris. Person {0} works at the University of Bonn. In 1950 Person {0} moved from Bonn to Rome."
 
 Row = tuple[str, str, str]
 
@@ -37,8 +38,8 @@ def _make_project(folder: Path) -> Path:
     corpus = folder / "corpus"
     corpus.mkdir()
     for number in range(CHUNKS // 10):
-        lines = (f"Person {number} Miller {line} was born in Paris and works at the University of Bonn." for line in range(10))
-        (corpus / f"{number}.txt").write_text("\n".join(lines))
+        paragraphs = (TEXT.format(f"{number} Miller {line}") for line in range(10))
+        (corpus / f"{number}.txt").write_text("\n\n".join(paragraphs))
     return _write(folder / "project.yaml")
 
 
@@ -56,7 +57,7 @@ def _startup(folder: Path) -> float:
 def _write(project: Path) -> Path:
     model = {"model": str(REPOSITORY / "configs/demo/gliner-mini")}
     models = {"entities": model, "relations": model}
-    project.write_text(json.dumps({"corpus": {"chunking": {"method": "sentence", "size": 100}}, "models": models}))
+    project.write_text(json.dumps({"corpus": {"chunking": {"method": "paragraph"}}, "models": models}))
     return project
 
 

@@ -42,9 +42,9 @@ def relations_frame(relations: Iterable[RelationMention]) -> pd.DataFrame:
 
 def records(frame: pd.DataFrame, record: type[R]) -> list[R]:
     """The records of a frame, in its order."""
-    id_column = _ID.get(record)
-    rows = frame.rename(columns={id_column: "id"} if id_column else {}).to_dict("records")
-    return [record(**{str(key): _from_cell(str(key), value) for key, value in row.items()}) for row in rows]
+    names = ["id" if name == _ID.get(record) else str(name) for name in frame.columns]
+    columns = [_from_column(name, frame[column]) for name, column in zip(names, frame.columns, strict=True)]
+    return [record(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
 def _frame(items: Iterable[Any], columns: tuple[str, ...], id_column: str | None = None) -> pd.DataFrame:
@@ -59,7 +59,10 @@ def _to_cell(name: str, value: Any) -> Any:
     return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, default=str) if name in _JSON else value
 
 
-def _from_cell(name: str, value: Any) -> Any:
+def _from_column(name: str, column: pd.Series) -> list[Any]:
+    values = column.tolist()
     if name in _JSON:
-        return {} if value == "{}" else json.loads(value)
-    return None if value is None or value != value else value
+        return [{} if value == "{}" else json.loads(value) for value in values]
+    return (
+        [None if missing else value for value, missing in zip(values, column.isna(), strict=True)] if column.hasnans else values
+    )

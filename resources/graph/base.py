@@ -1,24 +1,15 @@
 """What every graph store can do. tests/resources/test_graph_store.py says what each promise means."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from resources.records import Chunk, DocumentGraph, Entity, GraphStats, Neighbourhood, Relation, Scored
+from resources.store import Store
 
 
-class GraphStore(ABC):
+class GraphStore(Store):
     """Entities, relations and where they are said. Bulk first: a call costs a handful of round trips, whatever its size."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the store. A closed store is not used again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def document_fingerprints(self) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
 
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
+from resources.store import Store
 
 
 def content_hash(document: Document) -> str:
@@ -26,18 +26,8 @@ def content_hash(document: Document) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class TextStore(ABC):
+class TextStore(Store):
     """Documents and chunks, and full-text search over the chunks."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the store. A closed store is not used again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def document_hashes(self) -> dict[str, str]:

@@ -1,13 +1,13 @@
 """What every vector store can do. tests/resources/test_vector_store.py says what each promise means."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from resources.records import Scored
+from resources.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,8 @@ class IndexInfo:
     count: int
 
 
-class VectorStore(ABC):
+class VectorStore(Store):
     """Named indexes of vectors, by item id."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the store. A closed store is not used again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def open_index(self, name: str, *, model: str, dimension: int) -> IndexInfo:

@@ -1,6 +1,7 @@
 """Dagster's own records of a project, and running its jobs in this process."""
 
 import fcntl
+import gc
 import os
 import shutil
 import socket
@@ -57,6 +58,7 @@ def run_job(name: str, run_config: dict[str, Any], instance: dg.DagsterInstance,
     """Run a job of the definitions in this process, recorded in the instance as any other run. Does not raise if a step fails."""
     from retrico_assets.definitions import defs
 
+    gc.freeze()  # what is loaded so far stays: looking through it at every collection would double the cost of a small build
     console = {"loggers": {"console": {"config": {"log_level": log_level}}}}
     return defs.resolve_job_def(name).execute_in_process(
         instance=instance,

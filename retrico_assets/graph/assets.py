@@ -1,11 +1,12 @@
 """Mentions and relations become a graph."""
 
+from collections import defaultdict
+
 import dagster as dg
 import pandas as pd
 
 from resources.dagster_resources import GraphStoreResource
 from resources.frames import records
-from resources.graph.base import GraphStore
 from resources.records import Chunk, Document, DocumentGraph, GraphStats, Mention, RelationMention
 from retrico_assets import report
 from retrico_assets.failures import told_plainly
@@ -51,13 +52,12 @@ def graph(
     with graph_store.connect() as store:
         replaced, deleted, rows = update_graph(store, graphs, reporter("graph", context.log.info, "documents"))
         stats = store.stats()
-        sample = _strongest_relations(store)
     for reason, number in dropped.items():
         context.log.warning(f"left out: {number:,} x {reason}")
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": dg.MetadataValue.int(stats.entities),
-            **sample,
+            **_best_attested(graphs),
             **report.counts(
                 documents=stats.documents,
                 chunks=stats.chunks,
@@ -76,12 +76,17 @@ def graph(
     )
 
 
-def _strongest_relations(store: GraphStore) -> dict[str, dg.MetadataValue]:
-    best = sorted(store.relations(), key=lambda r: (-len(r.chunk_ids), -r.score, r.id))[: report.SAMPLE_ROWS]
-    names = {e.id: e.label for e in store.find_entities(ids=[i for r in best for i in (r.head_id, r.tail_id)])}
+def _best_attested(graphs: list[DocumentGraph]) -> dict[str, dg.MetadataValue]:
+    """A sample: the relations that most chunks state, then those with the best score."""
+    evidence: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for document in graphs:
+        for r in document.relations:
+            evidence[r.head_id, r.label, r.tail_id].append(r.score)
+    names = {m.entity_id: m.mention.text for document in graphs for m in document.mentions}
+    best = sorted(evidence.items(), key=lambda item: (-len(item[1]), -max(item[1]), item[0]))[: report.SAMPLE_ROWS]
     rows = [
-        {"head": names[r.head_id], "relation": r.label, "tail": names[r.tail_id], "score": r.score, "chunks": len(r.chunk_ids)}
-        for r in best
+        {"head": names[head], "relation": label, "tail": names[tail], "score": max(scores), "chunks": len(scores)}
+        for (head, label, tail), scores in best
     ]
     return {"sample": report.table(rows)} if rows else {}
 
