@@ -36,7 +36,7 @@ demo: .venv/.demo ## build the demo and ask it a question
 	$(BIN)/retrico query "$(QUESTION)" --project $(DEMO) --strategy entity,keyword,chunk_embedding --top-k 5
 	@echo
 	@echo "The same in a browser:  make ui     (then open http://127.0.0.1:3000)"
-	@echo "Your own documents:     put them into corpus/ and run  $(BIN)/retrico build"
+	@echo "Your own documents:     put them into a folder corpus/ and run  $(BIN)/retrico build"
 
 ui: .venv/.demo ## open the Dagster UI on the demo (or PROJECT=configs/project.yaml)
 	$(BIN)/retrico ui --project $(or $(PROJECT),$(DEMO))

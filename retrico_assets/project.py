@@ -11,6 +11,7 @@ import dagster as dg
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
 from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.frames_io import FrameIOManager
+from retrico_assets.progress import reporter
 from retrico_assets.settings import ProjectSettings, load_settings
 
 
@@ -44,9 +45,12 @@ class BuildLock(dg.ConfigurableResource):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if context.log:
-                    context.log.info("another build of this project is running; waiting for it to end")
+                log = context.log or dg.get_dagster_logger()
+                log.info("another build of this project is running; waiting for it to end")
+                report = reporter("waiting for a build", log.info, "builds")
+                report(0, 1)
                 fcntl.flock(file, fcntl.LOCK_EX)
+                report(1, 1)
             yield self
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import dagster as dg
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from resources.graph import open_graph_store
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.progress import listening
+from retrico_assets.settings import load_settings
 
 _DOCUMENT_COUNTS = ("total", "new", "changed", "removed", "unchanged", "failed")
 _GRAPH_COUNTS = ("chunks", "mentions", "entities", "relations")
@@ -34,7 +36,7 @@ def build(
     with opened_instance() as instance, _bars(console) if console else nullcontext():
         result = run_job("build", build_config(path, entity_labels, relation_labels), instance, log_level)
     metadata = _metadata_by_asset(result)
-    documents, graph = metadata.get("documents", {}), metadata.get("graph", {})
+    documents, graph = metadata.get("documents", {}), metadata.get("graph") or _stored_counts()
     summary = {
         "documents": {name: int(documents.get(name, 0)) for name in _DOCUMENT_COUNTS},
         **{name: int(graph.get(name, 0)) for name in _GRAPH_COUNTS},
@@ -68,6 +70,13 @@ def failures(result: dg.ExecuteInProcessResult) -> Iterator[str]:
     for check in result.get_asset_check_evaluations():
         if not check.passed:
             yield f"{check.asset_key.to_user_string()}: check {check.check_name} failed{_details(check.metadata)}"
+
+
+def _stored_counts() -> dict[str, int]:
+    """What the graph holds when this build did not come to it."""
+    settings = load_settings()
+    with open_graph_store(settings.stores.graph.backend, settings.data_folder / "graph") as graph:
+        return asdict(graph.stats())
 
 
 def _metadata_by_asset(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
