@@ -3,6 +3,7 @@
 They lie here and not in retrico_assets because extractors need them and resources import nothing of retrico_assets.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from resources.text_spans import is_combining
 
 MAX_WORD_CHARACTERS = 64
 """A longer run without a break (base64, a text without blanks) is read in pieces: wordpiece gives up at 100 characters."""
+
+_LINE_SIGN = re.compile(r"^[ \t]*(#{1,6}|>+|[*+-])(?=[ \t])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Window:
 def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of the words of a splitter, with combining marks put back to their word and overlong words in pieces.
 
-    Splitters built on ``\\w`` tear a word apart at each combining mark (decomposed accents, Indic vowel signs).
+    Splitters built on ``\\w`` tear a word apart at each combining mark (decomposed accents, Indic vowel signs). The signs
+    that begin a line of Markdown (headings, quotes, bullets) are left out: a model takes them into the name that follows.
     """
     joined: list[tuple[int, int]] = []
     for start, end in words:
@@ -37,7 +41,8 @@ def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, 
                 joined[-1] = (joined[-1][0], end)
                 continue
         joined.append((start, end))
-    return [piece for word in joined for piece in _pieces(text, *word)]
+    signs = {place for found in _LINE_SIGN.finditer(text) for place in range(*found.span(1))}
+    return [piece for word in joined if word[0] not in signs for piece in _pieces(text, *word)]
 
 
 def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:

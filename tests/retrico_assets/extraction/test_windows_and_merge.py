@@ -75,6 +75,15 @@ def test_a_decomposed_word_is_one_word_and_an_overlong_one_is_several() -> None:
     assert max(b - a for a, b in words) <= MAX_WORD_CHARACTERS
 
 
+def test_the_signs_that_begin_a_line_of_markdown_are_no_words():
+    text = "# Mohammad Ilyas\n\n> - C# and F # G\n* x-ray -1"
+    words = [(found.start(), found.end()) for found in re.finditer(r"\w+|\S", text)]
+    kept = [text[start:end] for start, end in whole_words(text, words)]
+    assert kept[:2] == ["Mohammad", "Ilyas"]
+    assert kept[-5:] == ["x", "-", "ray", "-", "1"]
+    assert kept[kept.index("C") : kept.index("C") + 2] == ["C", "#"]
+
+
 @settings(max_examples=200)
 @given(
     st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=40), max_size=8),
