@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from resources.graph import open_graph_store
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.progress import listening
-from retrico_assets.settings import load_settings
+from retrico_assets.settings import ProjectSettings, load_settings
 
 _DOCUMENT_COUNTS = ("total", "new", "changed", "removed", "unchanged", "failed")
 _GRAPH_COUNTS = ("chunks", "mentions", "entities", "relations")
@@ -36,7 +36,7 @@ def build(
     with opened_instance() as instance, _bars(console) if console else nullcontext():
         result = run_job("build", build_config(path, entity_labels, relation_labels), instance, log_level)
     metadata = _metadata_by_asset(result)
-    documents, graph = metadata.get("documents", {}), metadata.get("graph") or _stored_counts()
+    documents, graph = metadata.get("documents", {}), metadata.get("graph") or stored_counts(load_settings())
     summary = {
         "documents": {name: int(documents.get(name, 0)) for name in _DOCUMENT_COUNTS},
         **{name: int(graph.get(name, 0)) for name in _GRAPH_COUNTS},
@@ -72,9 +72,8 @@ def failures(result: dg.ExecuteInProcessResult) -> Iterator[str]:
             yield f"{check.asset_key.to_user_string()}: check {check.check_name} failed{_details(check.metadata)}"
 
 
-def _stored_counts() -> dict[str, int]:
-    """What the graph holds when this build did not come to it."""
-    settings = load_settings()
+def stored_counts(settings: ProjectSettings) -> dict[str, int]:
+    """What the project's graph holds."""
     with open_graph_store(settings.stores.graph.backend, settings.data_folder / "graph") as graph:
         return asdict(graph.stats())
 

@@ -46,9 +46,10 @@ def build(
     console = Console(stderr=True)
     labels = _split(entity_labels), _split(relation_labels)
     outcome = run(path, *labels, console if console.is_terminal else None, _log_level(verbose))
-    _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {})) if as_json else _say_build(
-        outcome.summary
-    )
+    if as_json:
+        _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {}))
+    else:
+        _say_build(outcome.summary)
     _end_with(outcome.failures)
 
 
@@ -83,12 +84,9 @@ def query(
 def stats(project: Project = None, as_json: Json = False) -> None:
     """Count what the graph holds."""
     _, settings = _use(project)
-    from dataclasses import asdict
+    from retrico_assets.cli.build import stored_counts
 
-    from resources.graph import open_graph_store
-
-    with open_graph_store(settings.stores.graph.backend, settings.data_folder / "graph") as graph:
-        counts = asdict(graph.stats())
+    counts = stored_counts(settings)
     _print_json(counts) if as_json else typer.echo("\n".join(f"{name:10} {number:>10,}" for name, number in counts.items()))
 
 

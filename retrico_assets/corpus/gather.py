@@ -51,9 +51,10 @@ def gather(
         reading = read_files(root, files, on_progress)
         documents |= {document.id: document for document in reading.documents}
         problems += reading.problems
+    stored = store.document_hashes()
     if texts is None:
-        kept = (d for d in store.documents() if d.metadata.get(_INLINE))
-        documents |= {d.id: d for d in kept if d.id not in documents}
+        absent = store.get_documents(sorted(stored.keys() - documents.keys()))
+        documents |= {id_: document for id_, document in absent.items() if document.metadata.get(_INLINE)}
     else:
         inline = inline_documents(texts)
         problems += inline.problems
@@ -66,7 +67,7 @@ def gather(
                 documents[document.id] = replace(document, metadata={**document.metadata, _INLINE: True})
     failed = [document_id(problem.source) for problem in problems if problem.failed]
     documents |= {id_: d for id_, d in store.get_documents(failed).items() if id_ not in documents}
-    return _compare(documents, store.document_hashes(), tuple(problems), skipped)
+    return _compare(documents, stored, tuple(problems), skipped)
 
 
 def _compare(

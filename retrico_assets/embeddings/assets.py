@@ -8,13 +8,10 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Vect
 from resources.frames import records
 from resources.records import Chunk
 from retrico_assets import report
-from retrico_assets.embeddings.sync import SyncReport, sync_index
+from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, SyncReport, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock
-
-CHUNK_INDEX = "chunk_embeddings"
-ENTITY_INDEX = "entity_embeddings"
 
 
 class EmbeddingsConfig(dg.Config):

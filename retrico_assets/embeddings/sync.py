@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from resources.models.embedder import Embedder
 from resources.vectors.base import VectorStore
 
+CHUNK_INDEX = "chunk_embeddings"
+ENTITY_INDEX = "entity_embeddings"
+
 _TEXTS_A_WRITE = 256
 
 

@@ -8,11 +8,10 @@ from resources.models.embedder import Embedder
 from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
+from retrico_assets.embeddings.sync import CHUNK_INDEX
 from retrico_assets.query.parse import Question
 from retrico_assets.query.ranking import around_chunks
 from retrico_assets.query.retriever import Need, Retriever, Sources
-
-INDEX = "chunk_embeddings"
 
 
 class ChunkEmbeddingRetriever(Retriever):
@@ -38,15 +37,15 @@ class ChunkEmbeddingRetriever(Retriever):
     def retrieve(self, question: Question, k: int) -> Subgraph:
         if not question.text.strip():
             return Subgraph()
-        index = self._vectors.describe(INDEX)
+        index = self._vectors.describe(CHUNK_INDEX)
         if index is None:
-            raise NotBuiltError(f"there is no vector index {INDEX!r}: build {INDEX} first (retrico build)")
+            raise NotBuiltError(f"there is no vector index {CHUNK_INDEX!r}: build {CHUNK_INDEX} first (retrico build)")
         if index.model != self._embedder.name:
             raise IndexMismatchError(
-                f"the vector index {INDEX!r} was made by {index.model!r}, the embedder is {self._embedder.name!r}; "
-                f"set the embedder back, or build {INDEX} again"
+                f"the vector index {CHUNK_INDEX!r} was made by {index.model!r}, the embedder is {self._embedder.name!r}; "
+                f"set the embedder back, or build {CHUNK_INDEX} again"
             )
-        hits = self._vectors.search(INDEX, self._embedder.embed([question.text]), k)[0]
+        hits = self._vectors.search(CHUNK_INDEX, self._embedder.embed([question.text]), k)[0]
         stored = self._texts.get_chunks([hit.record for hit in hits])
         chunks = [Scored(stored[hit.record], hit.score) for hit in hits if hit.record in stored]
         return around_chunks(question.text, chunks, self._graph, k)

@@ -120,8 +120,8 @@ def render_markdown(result: QueryResult) -> str:
     if result.failures:
         parts.append("\n".join(f"- **{escape(f.strategy)} failed:** {escape(f.error)}" for f in result.failures))
     if evidence.entities:
-        rows = [f"| {escape(e.record.label)} | {escape(e.record.type)} | {e.score:.4f} |" for e in evidence.entities]
-        parts.append("\n".join(["### Entities", "", "| entity | type | score |", "|---|---|---|", *rows]))
+        rows = [(e.record.label, e.record.type, f"{e.score:.4f}") for e in evidence.entities]
+        parts.append("### Entities\n\n" + render_table(rows, ("entity", "type", "score")))
     if evidence.relations:
         lines = [_relation(r, triple, number) for r, triple in zip(evidence.relations, evidence.triples(), strict=True)]
         parts.append("\n".join(["### Relations", "", *lines]))
