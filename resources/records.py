@@ -164,6 +164,26 @@ class Neighbourhood:
 
 
 @dataclass(frozen=True, slots=True)
+class Path:
+    """A way through the graph: each relation joins one entity to the next, in whichever direction it truly points."""
+
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """Entities that belong together. ``level`` 0 is the finest; ``parent_id`` names the community above, if there is one."""
+
+    id: str
+    level: int
+    member_ids: tuple[str, ...]
+    parent_id: str | None = None
+    title: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GraphStats:
     documents: int
     chunks: int

@@ -27,6 +27,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model wants made. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What the model said. ``finish_reason`` is "length" when the text was cut; ``usage`` is None if the server gave none."""
 
@@ -34,6 +43,7 @@ class Reply:
     finish_reason: str | None
     usage: Usage | None = None
     refusal: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel:

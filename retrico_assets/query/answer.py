@@ -1,7 +1,8 @@
 """A question and its answer in plain Python. The op job of job.py takes the same steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor
@@ -53,8 +54,8 @@ def answer(
     asked, failures = parse(question, extractor if named else None)
     if named:
         asked = linked(asked, graph)
-    sources = Sources(graph, texts, vectors, embedder, hops)
-    found = [retrieve(name, asked, sources, top_k) for name in names]
+    sources = Sources(graph, texts, vectors, embedder, llm)
+    found = [retrieve(name, asked, sources, top_k, with_hops(name, hops)) for name in names]
     evidence, problems = collect(merge(found, top_k), texts)
     failures += failures_of(found) + problems
     text: str | None = None
@@ -82,10 +83,17 @@ def unlinked(question: Question, error: Exception) -> Question:
     return Question(question.text, question.mentions, fault=f"the question's names could not be looked up: {explain(error)}")
 
 
-def retrieve(strategy: str, question: Question, sources: Sources, top_k: int) -> Retrieved:
+def with_hops(strategy: str, hops: int) -> dict[str, Any]:
+    """``hops`` as an option of the strategies that have it."""
+    return {"hops": hops} if "hops" in retriever_class(strategy).options.model_fields else {}
+
+
+def retrieve(
+    strategy: str, question: Question, sources: Sources, top_k: int, options: Mapping[str, Any] | None = None
+) -> Retrieved:
     """Let one strategy look; whatever it raises becomes its failure."""
     try:
-        return Retrieved(strategy, make_retriever(strategy, sources).retrieve(question, top_k))
+        return Retrieved(strategy, make_retriever(strategy, sources, options).retrieve(question, top_k))
     except Exception as error:  # a strategy may fail in any way, and the others still answer
         return Retrieved(strategy, Subgraph(), Failure(strategy, explain(error)))
 

@@ -1,14 +1,14 @@
 """Strategy "chunk_embedding": the chunks whose meaning is nearest to the question's."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from resources.errors import IndexMismatchError, NotBuiltError
 from resources.graph.base import GraphStore
 from resources.models.embedder import Embedder
 from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX
+from retrico_assets.query.meaning import search_index
 from retrico_assets.query.parse import Question
 from retrico_assets.query.ranking import around_chunks
 from retrico_assets.query.retriever import Need, Retriever, Sources
@@ -27,7 +27,7 @@ class ChunkEmbeddingRetriever(Retriever):
         self._embedder = embedder
 
     @classmethod
-    def from_sources(cls, sources: Sources) -> Self:
+    def from_sources(cls, sources: Sources, options: Any) -> Self:
         assert sources.graph is not None
         assert sources.texts is not None
         assert sources.vectors is not None
@@ -37,15 +37,7 @@ class ChunkEmbeddingRetriever(Retriever):
     def retrieve(self, question: Question, k: int) -> Subgraph:
         if not question.text.strip():
             return Subgraph()
-        index = self._vectors.describe(CHUNK_INDEX)
-        if index is None:
-            raise NotBuiltError(f"there is no vector index {CHUNK_INDEX!r}: build {CHUNK_INDEX} first (retrico build)")
-        if index.model != self._embedder.name:
-            raise IndexMismatchError(
-                f"the vector index {CHUNK_INDEX!r} was made by {index.model!r}, the embedder is {self._embedder.name!r}; "
-                f"set the embedder back, or build {CHUNK_INDEX} again"
-            )
-        hits = self._vectors.search(CHUNK_INDEX, self._embedder.embed([question.text]), k)[0]
+        hits = search_index(self._vectors, self._embedder, CHUNK_INDEX, [question.text], k)[0]
         stored = self._texts.get_chunks([hit.record for hit in hits])
         chunks = [Scored(stored[hit.record], hit.score) for hit in hits if hit.record in stored]
         return around_chunks(question.text, chunks, self._graph, k)

@@ -3,15 +3,21 @@
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
+from pydantic import Field
+
 from resources.errors import StoreError
 from resources.graph.base import GraphStore
 from resources.records import Chunk, Entity, Neighbourhood, Relation, Scored, Subgraph
 from resources.texts.base import TextStore
 from retrico_assets.query.parse import Question
 from retrico_assets.query.ranking import RelationScorer, ranked_relations, unit, with_ends
-from retrico_assets.query.retriever import Need, Retriever, Sources
+from retrico_assets.query.retriever import MOST_HOPS, Need, Options, Retriever, Sources
 
 _MENTION_WEIGHT = 0.1
+
+
+class EntityOptions(Options):
+    hops: int = Field(default=2, ge=0, le=MOST_HOPS)
 
 
 class EntityRetriever(Retriever):
@@ -25,6 +31,7 @@ class EntityRetriever(Retriever):
 
     name: ClassVar[str] = "entity"
     needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts"))
+    options = EntityOptions
 
     def __init__(self, graph: GraphStore, texts: TextStore, *, hops: int = 2, limit: int = 1000) -> None:
         self._graph = graph
@@ -33,10 +40,10 @@ class EntityRetriever(Retriever):
         self._limit = limit
 
     @classmethod
-    def from_sources(cls, sources: Sources) -> Self:
+    def from_sources(cls, sources: Sources, options: EntityOptions) -> Self:
         assert sources.graph is not None
         assert sources.texts is not None
-        return cls(sources.graph, sources.texts, hops=sources.hops)
+        return cls(sources.graph, sources.texts, hops=options.hops)
 
     def retrieve(self, question: Question, k: int) -> Subgraph:
         if question.fault is not None:

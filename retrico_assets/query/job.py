@@ -11,7 +11,17 @@ from pydantic import Field
 
 from resources.records import Subgraph
 from retrico_assets.failures import told_plainly
-from retrico_assets.query.answer import DEFAULT_STRATEGIES, Retrieved, failures_of, linked, merge, needs_names, retrieve, unlinked
+from retrico_assets.query.answer import (
+    DEFAULT_STRATEGIES,
+    Retrieved,
+    failures_of,
+    linked,
+    merge,
+    needs_names,
+    retrieve,
+    unlinked,
+    with_hops,
+)
 from retrico_assets.query.evidence import Evidence, QueryResult, collect, render_markdown, render_table, to_json
 from retrico_assets.query.parse import Failure, Question, explain, parse
 from retrico_assets.query.reason import reason
@@ -176,9 +186,8 @@ def _look(resources: Any, asked: Asked, strategy: str) -> Retrieved:
                 texts=opened.enter_context(resources.text_store.connect()) if "texts" in needs else None,
                 vectors=opened.enter_context(resources.vector_store.connect()) if "vectors" in needs else None,
                 embedder=resources.models.embedder() if "embedder" in needs else None,
-                hops=asked.hops,
             )
-            return retrieve(strategy, asked.question, sources, asked.top_k)
+            return retrieve(strategy, asked.question, sources, asked.top_k, with_hops(strategy, asked.hops))
     except Exception as error:  # opening a store may fail in any driver's way
         return Retrieved(strategy, Subgraph(), Failure(strategy, explain(error)))
 

@@ -1,6 +1,6 @@
 """Strategy "keyword": the chunks that share words with the question."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from resources.graph.base import GraphStore
 from resources.records import Subgraph
@@ -21,7 +21,7 @@ class KeywordRetriever(Retriever):
         self._texts = texts
 
     @classmethod
-    def from_sources(cls, sources: Sources) -> Self:
+    def from_sources(cls, sources: Sources, options: Any) -> Self:
         assert sources.graph is not None
         assert sources.texts is not None
         return cls(sources.graph, sources.texts)

@@ -2,19 +2,23 @@
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resources.errors import SettingsError
 from resources.graph.base import GraphStore
 from resources.models.embedder import Embedder
+from resources.models.llm import ChatModel
 from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.query.parse import Question
 
-Need = Literal["names", "graph", "texts", "vectors", "embedder"]
+Need = Literal["names", "graph", "texts", "vectors", "embedder", "llm", "kg"]
 
 RETRIEVERS: dict[str, str] = {
     "entity": "retrico_assets.query.entity:EntityRetriever",
@@ -27,6 +31,16 @@ MOST_HOPS = 10
 MOST_RESULTS = 1000
 
 
+class TripleScorer(Protocol):
+    """A trained KG model, as the query room uses it. Entities go by id, relations by label, scores are 0 to 1."""
+
+    def score(self, triples: Sequence[tuple[str, str, str]]) -> list[float | None]:
+        """How plausible each (head, relation, tail) is; None where the model does not know an entity or the relation."""
+
+    def predict(self, head: str | None, relation: str, tail: str | None, k: int) -> list[tuple[str, str, str, float]]:
+        """The ``k`` most plausible completions of a pattern with one open end; none for what the model does not know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What retrievers draw on. Only what a strategy says it needs has to be there."""
@@ -35,7 +49,16 @@ class Sources:
     texts: TextStore | None = None
     vectors: VectorStore | None = None
     embedder: Embedder | None = None
-    hops: int = 2
+    llm: ChatModel | None = None
+    kg: TripleScorer | None = None
+    cache: Path | None = None
+    """A folder of the project for what a retriever keeps between processes."""
+
+
+class Options(BaseModel):
+    """Settings of one strategy; each retriever that has any extends this."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Retriever(ABC):
@@ -43,12 +66,15 @@ class Retriever(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[Need]]
-    """Which sources it uses; "names" means the entities that the question names."""
+    """Which sources it can't do without; "names" means the entities that the question names."""
+    wants: ClassVar[frozenset[Need]] = frozenset()
+    """Which sources it uses when the project has them."""
+    options: ClassVar[type[Options]] = Options
 
     @classmethod
     @abstractmethod
-    def from_sources(cls, sources: Sources) -> Self:
-        """Make the retriever from those of the sources that it needs."""
+    def from_sources(cls, sources: Sources, options: Any) -> Self:
+        """Make the retriever from those of the sources that it needs, ``options`` being an instance of ``cls.options``."""
 
     @abstractmethod
     def retrieve(self, question: Question, k: int) -> Subgraph:
@@ -67,13 +93,31 @@ def retriever_class(name: str) -> type[Retriever]:
     return found
 
 
-def make_retriever(name: str, sources: Sources) -> Retriever:
-    """The retriever of that name. SettingsError for an unknown name, or when a source that it needs is missing."""
+def make_retriever(name: str, sources: Sources, options: Mapping[str, Any] | None = None) -> Retriever:
+    """The retriever of that name.
+
+    SettingsError for an unknown name, for options that it does not take, and when a source that it needs is missing.
+    """
     kind = retriever_class(name)
+    chosen = check_options(name, options or {})
     missing = sorted(need for need in kind.needs - {"names"} if getattr(sources, need) is None)
     if missing:
         raise SettingsError(f"strategy {name!r} needs {', '.join(missing)}; give it, or leave the strategy out")
-    return kind.from_sources(sources)
+    return kind.from_sources(sources, chosen)
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> Options:
+    """The options of a strategy. SettingsError that names the strategy, the option, its fault and what is known."""
+    kind = retriever_class(name).options
+    try:
+        return kind.model_validate(dict(options))
+    except ValidationError as error:
+        known = ", ".join(kind.model_fields) or "none"
+        faults = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {'unknown option' if e['type'] == 'extra_forbidden' else e['msg']}"
+            for e in error.errors(include_input=False, include_url=False)
+        )
+        raise SettingsError(f"options of strategy {name!r}: {faults}; known options: {known}") from None
 
 
 def check_strategies(names: Sequence[str]) -> tuple[str, ...]:

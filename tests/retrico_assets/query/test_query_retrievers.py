@@ -8,6 +8,7 @@ from query_world import WordEmbedder, documents, small_world
 
 from resources.errors import IndexMismatchError, NotBuiltError, SettingsError, StoreError
 from resources.vectors.memory import MemoryVectorStore
+from retrico_assets.query.answer import with_hops
 from retrico_assets.query.parse import Question, link
 from retrico_assets.query.ranking import fit, words_of
 from retrico_assets.query.retriever import RETRIEVERS, Sources, check_limits, check_strategies, make_retriever
@@ -38,7 +39,7 @@ def world(tmp_path_factory):
 
 def retrieve(world, strategy, text, k=10, hops=2):
     question = link(Question(text), world.graph)
-    return make_retriever(strategy, Sources(**world.sources, hops=hops)).retrieve(question, k)
+    return make_retriever(strategy, Sources(**world.sources), with_hops(strategy, hops)).retrieve(question, k)
 
 
 def triples(found):
