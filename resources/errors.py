@@ -26,8 +26,21 @@ class IndexMismatchError(StoreError):
 
 
 class LLMError(RetricoError):
-    """A language model's endpoint could not be reached, refused, or gave a reply that can't be used."""
+    """A language model's endpoint could not be reached, refused, or gave a reply that can't be used.
+
+    ``kind`` is for callers that act on the cause: "context_length" (the prompt is too long: split it), "quota" (used up: stop
+    asking), "credentials", "tools" (it takes none), "rate_limit", "server", "timeout", "unreachable", "stream" (it broke after
+    text was shown), "reply" (it can't be read) and "request" (refused for another reason).
+    """
+
+    def __init__(self, message: str, kind: str = "request") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class NotBuiltError(RetricoError):
     """Something is asked for that no build has made yet."""
+
+
+class GraphCapabilityError(RetricoError):
+    """Graph retrieval is asked for, and no graph provider serves the project. No other way to look takes its place."""

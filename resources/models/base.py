@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place where a text names an entity: code points of the given text, half-open; ``given[start:end] == text``."""
+    """A place where a text names an entity: code points of the given text, half-open; ``given[start:end] == text``.
+
+    ``linked_id``: a knowledge base's id, where a linker gave one.
+    """
 
     start: int
     end: int
     text: str
     label: str
     score: float
+    linked_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

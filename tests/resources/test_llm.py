@@ -3,17 +3,19 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 
 import pytest
 from llm_stub import Scripted, refuses, says, scripted_llm
 
 from resources.errors import LLMError, SettingsError
+from resources.models.json_reply import read_json
 from resources.models.llm import ChatModel, Usage, mask_secrets
 
 HELLO = [{"role": "user", "content": "Hello {x} %s <|endoftext|>"}]
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-CANARY = "sk-CANARY-1"
+CANARY = "CANARY-key-1"
 
 
 def model(url, **options):
@@ -119,10 +121,81 @@ def test_the_response_format_steps_down_and_is_remembered():
     assert stub.requests[0]["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
-def test_a_rate_limit_does_not_step_the_response_format_down():
-    with scripted_llm(refuses(429, "response_format requests are limited"), says("{}")) as stub:
-        model(stub.base_url).complete(HELLO, json_schema=SCHEMA)
+@pytest.mark.parametrize(
+    "trouble", [refuses(429, "response_format requests are limited"), refuses(500, "response_format"), "slow"]
+)
+def test_a_passing_error_does_not_step_the_response_format_down(trouble):
+    """B39 of the reference."""
+    trouble = Scripted(says("late").body, delay=0.8) if trouble == "slow" else trouble
+    with scripted_llm(trouble, says("{}")) as stub:
+        model(stub.base_url, timeout=0.3).complete(HELLO, json_schema=SCHEMA)
     assert [request["response_format"]["type"] for request in stub.requests] == ["json_schema", "json_schema"]
+
+
+def test_what_a_server_takes_is_known_to_every_object_but_not_for_another_model():
+    with scripted_llm(refuses(400, "response_format json_schema is not supported"), says("{}")) as stub:
+        model(stub.base_url).complete(HELLO, json_schema=SCHEMA)
+        model(stub.base_url + "/").complete(HELLO, json_schema=SCHEMA)
+        ChatModel(stub.base_url, "other", None).complete(HELLO, json_schema=SCHEMA)
+    formats = [request["response_format"]["type"] for request in stub.requests]
+    assert formats == ["json_schema", "json_object", "json_object", "json_schema"]
+
+
+def test_requests_that_are_refused_at_the_same_time_step_down_once():
+    refusal = refuses(400, "response_format json_schema is not supported")
+    refusal.delay = 0.2
+    with scripted_llm(refusal, refusal, says("{}")) as stub, ThreadPoolExecutor(2) as pool:
+        llm = model(stub.base_url)
+        list(pool.map(lambda _: llm.complete(HELLO, json_schema=SCHEMA), range(2)))
+    formats = sorted(request["response_format"]["type"] for request in stub.requests)
+    assert formats == ["json_object", "json_object", "json_schema", "json_schema"]
+
+
+def test_a_schema_that_is_refused_does_not_cost_the_others_theirs():
+    refusal = "Invalid schema for response_format 'reply': 'additionalProperties' is required"
+    with scripted_llm(refuses(400, refusal), refuses(400, "'response_format.type' must be 'json_schema'"), says("{}")) as stub:
+        for schema in (SCHEMA, SCHEMA, {"type": "array"}):
+            model(stub.base_url).complete(HELLO, json_schema=schema)
+    formats = [request.get("response_format", {}).get("type") for request in stub.requests]
+    assert formats == ["json_schema", "json_object", None, None, "json_schema"]
+
+
+def test_json_mode_that_wants_the_word_json_is_kept_for_prompts_that_have_it():
+    refusal = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
+    with scripted_llm(refuses(400, "json_schema is not supported"), refuses(400, refusal), says("{}")) as stub:
+        model(stub.base_url).complete(HELLO, json_schema=SCHEMA)
+        model(stub.base_url).complete([{"role": "user", "content": "Reply in JSON."}], json_schema=SCHEMA)
+    formats = [request.get("response_format", {}).get("type") for request in stub.requests]
+    assert formats == ["json_schema", "json_object", None, "json_object"]
+
+
+def test_a_local_server_that_takes_only_a_schema_and_fences_its_reply_is_understood():
+    """OPEN-32: a schema is asked for first, a fenced block is read, an empty key and a slash at the end do no harm."""
+    with scripted_llm(says('```json\n{"answer": "yes"}\n```')) as stub:
+        for url in (stub.base_url, stub.base_url + "/"):
+            assert read_json(model(url, api_key_env=None).complete(HELLO, json_schema=SCHEMA).text) == {"answer": "yes"}
+    assert [request["response_format"]["type"] for request in stub.requests] == ["json_schema", "json_schema"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"entities":[{"text":"Ana","label":"person"},{"text":"Kest', '{"entities":[]}', "Ana moved to"]
+)
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_a_reply_that_was_cut_says_so_also_when_it_can_be_read(text, reason):
+    """OPEN-25, the part of the client."""
+    with scripted_llm(says(text, reason)) as stub:
+        assert model(stub.base_url).complete(HELLO).finish_reason == "length"
+
+
+def test_a_reply_that_is_cut_off_by_the_connection_is_asked_again():
+    half = Scripted("{half", headers={"Content-Length": "500"})
+    with scripted_llm(half, says("Hi.")) as stub:
+        assert model(stub.base_url).complete(HELLO).text == "Hi."
+
+
+def test_what_can_not_be_sent_is_an_error_that_says_so():
+    with scripted_llm(says("Hi.")) as stub, pytest.raises(LLMError, match="surrogates"):
+        model(stub.base_url).complete([{"role": "user", "content": "half an emoji: \ud83d"}])
 
 
 def test_parameters_of_newer_models_are_learnt():
@@ -134,6 +207,30 @@ def test_parameters_of_newer_models_are_learnt():
     with scripted_llm(*replies) as stub:
         assert model(stub.base_url).complete(HELLO, max_tokens=9).text == "Hi."
     assert stub.requests[-1] == {"model": "m", "messages": HELLO, "max_completion_tokens": 9}
+
+
+def test_a_word_in_a_quoted_prompt_is_not_taken_for_a_refused_parameter():
+    said = "content policy: the prompt 'What temperature and stream has the Danube?' was blocked"
+    with scripted_llm(refuses(400, said), says("Hi.")) as stub:
+        with pytest.raises(LLMError, match="Danube"):
+            model(stub.base_url).complete(HELLO, on_text=print)
+        model(stub.base_url).complete(HELLO, on_text=print)
+    assert [(request["temperature"], request["stream"]) for request in stub.requests] == [(0, True), (0, True)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "invalid temperature: only 1 is allowed for this model",
+        "`temperature` must be strictly positive",
+        "Unrecognized request argument supplied: temperature",
+        "[{'type': 'extra_forbidden', 'loc': ['body', 'temperature'], 'msg': 'Extra inputs are not permitted'}]",
+    ],
+)
+def test_a_temperature_that_is_refused_is_left_out(said):
+    with scripted_llm(refuses(422, said), says("Hi.")) as stub:
+        assert model(stub.base_url).complete(HELLO).text == "Hi."
+    assert ["temperature" in request for request in stub.requests] == [True, False]
 
 
 def test_a_base_url_without_v1_is_told_so():
@@ -189,14 +286,17 @@ def test_a_local_server_needs_no_key(monkeypatch, name):
 def test_the_key_is_in_no_error_and_no_repr(monkeypatch, capfd, caplog):
     """OPEN-46, the part of the language model: a canary key, with success, a wrong key and a wrong port."""
     monkeypatch.setenv("RETRICO_TEST_KEY", CANARY)
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG")
     told = []
     with scripted_llm(
-        says("Hi."), refuses(401, f"Incorrect API key provided: {CANARY}."), Scripted(f"<p>{CANARY}</p>", 418)
+        says("Hi."),
+        refuses(401, f"Incorrect API key provided: {CANARY}."),
+        Scripted(f"<p>{CANARY}</p>", 418),
+        Scripted(f"<p>{CANARY}</p>"),
     ) as stub:
         llm = model(stub.base_url, api_key_env="RETRICO_TEST_KEY", max_retries=0)
         assert llm.complete(HELLO).text == "Hi."
-        for _ in range(2):
+        for _ in range(3):
             with pytest.raises(LLMError) as caught:
                 llm.complete(HELLO)
             told.append(caught.value)
