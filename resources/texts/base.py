@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
 from resources.store import Store
+from resources.texts.structured import ChunkRow, Filter, Sort
 
 
 def content_hash(document: Document) -> str:
@@ -58,6 +59,10 @@ class TextStore(Store):
         """The known ones among these, by id."""
 
     @abstractmethod
+    def document_titles(self) -> dict[str, str]:
+        """Title of every document, by document id, ordered by id."""
+
+    @abstractmethod
     def documents(self, page_size: int = 500) -> Iterator[Document]:
         """Every document, ordered by id, paged by key."""
 
@@ -71,6 +76,16 @@ class TextStore(Store):
 
         The question is taken as written: nothing in it is query syntax. A question without a word gives an empty list.
         ``source`` keeps to the chunks of one document.
+        """
+
+    @abstractmethod
+    def query_chunks(
+        self, filters: Sequence[Filter] = (), sort: Sequence[Sort] = (), limit: int = 50, offset: int = 0
+    ) -> list[ChunkRow]:
+        """A page of the chunks that fulfil every filter, sorted, then by document id and index.
+
+        Numbers compare as numbers, those that metadata holds as text too. StoreError for an unknown field, listing the known
+        ones, and for an operator, a value or a bound that ``structured.check_query`` refuses.
         """
 
     @abstractmethod

@@ -14,6 +14,8 @@ from typing import Any
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
 from resources.texts.base import TextStore, content_hash
+from resources.texts.sqlite_records import add_functions, select_chunks
+from resources.texts.structured import ChunkRow, Filter, Sort, check_query
 from resources.texts.words import match_expression, words
 
 SCHEMA_VERSION = 1
@@ -90,6 +92,10 @@ class SqliteTextStore(TextStore):
                 found.setdefault(document_id, []).append(chunk_id)
         return found
 
+    def document_titles(self) -> dict[str, str]:
+        with self._reading() as database:
+            return dict(database.execute("SELECT id, title FROM documents ORDER BY id"))
+
     def replace_chunks(self, chunks_by_document: Mapping[str, Sequence[Chunk]]) -> int:
         """As the base says; raises StoreError for a chunk of a document that is not stored."""
         rows = _chunk_rows(chunks_by_document)
@@ -147,6 +153,14 @@ class SqliteTextStore(TextStore):
             rows = database.execute(statement, {"expression": expression, "k": k, "source": source}).fetchall()
         return [Scored(_chunk(row), row[7]) for row in rows]
 
+    def query_chunks(
+        self, filters: Sequence[Filter] = (), sort: Sequence[Sort] = (), limit: int = 50, offset: int = 0
+    ) -> list[ChunkRow]:
+        check_query(filters, sort, limit, offset)
+        with self._reading() as database:
+            rows = select_chunks(database, _CHUNK, filters, sort, limit, offset)
+        return [ChunkRow(_chunk(row), row[7], row[8]) for row in rows]
+
     def count(self) -> tuple[int, int]:
         with self._reading() as database:
             row = database.execute("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks)").fetchone()
@@ -197,6 +211,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         _use_wal(connection)
         _ensure_schema(connection, path)
         connection.execute("PRAGMA foreign_keys = ON")
+        add_functions(connection)
     except BaseException:
         connection.close()
         raise
