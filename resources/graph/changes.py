@@ -125,11 +125,23 @@ def entity_of(entity_id: str, mentions: Iterable[ResolvedMention]) -> Entity:
     described.sort(key=lambda m: mention_order(m.document_id, m.chunk_id, m.start, m.end, m.label, m.text))
     return Entity(
         id=entity_id,
-        label=clean_text(min(surfaces, key=lambda text: (-surfaces[text], text))),
+        label=clean_text(display_name(surfaces)),
         key=clean_text(min(keys)),
         type=clean_text(min(types, key=lambda label: (-math.floor(types[label] * 1e6 + 0.5), label))),
         properties=merged(mention.properties for mention in described),
     )
+
+
+def is_active(relation: Relation, active_after: str | None, active_before: str | None) -> bool:
+    """Whether the relation lies in the window of dates of ``GraphStore``."""
+    ended = active_after is not None and bool(relation.end_date) and str(relation.end_date) < active_after
+    not_begun = active_before is not None and bool(relation.start_date) and str(relation.start_date) > active_before
+    return not ended and not not_begun
+
+
+def display_name(surfaces: Mapping[str, int]) -> str:
+    """The most frequent surface, the alphabetically first of equals."""
+    return min(surfaces, key=lambda text: (-surfaces[text], text))
 
 
 def merged(properties: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

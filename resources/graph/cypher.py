@@ -3,30 +3,33 @@
 Rows travel as lists, in the order that each statement names; names that stand in a statement passed ``encoding.identifier``.
 """
 
-import json
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from resources.errors import StoreError
+from resources.graph import cypher_reads
 from resources.graph.base import GraphStore
 from resources.graph.changes import batches, check_documents, is_id, row_count
+from resources.graph.cypher_communities import community_changes, read_communities
+from resources.graph.cypher_rows import CHUNK, ENTITY, RELATION, chunk_record, entity_record, relation_record
 from resources.graph.cypher_writes import Read, Rows, Statements, replacement
-from resources.graph.encoding import decode_properties
-from resources.records import Chunk, DocumentGraph, Entity, GraphStats, Neighbourhood, Relation, Scored
+from resources.records import Chunk, Community, DocumentGraph, Entity, GraphStats, Neighbourhood, Path, Relation, Scored
 
-INDEXED = (("Entity", "id"), ("Entity", "key"), ("Chunk", "id"), ("Document", "id"), ("Chunk", "document_id"))
-_ROWS_A_TRANSACTION = 10_000
-
-_ENTITY = "{e}.id, {e}.label, {e}.key, {e}.entity_type, CASE WHEN {e}.property_keys IS NULL THEN NULL ELSE properties({e}) END"
-_RELATION = (
-    "r.id, h.id, r.label, t.id, r.score, r.chunk_ids, r.start_date, r.end_date,"
-    " CASE WHEN r.property_keys IS NULL THEN NULL ELSE properties(r) END"
+INDEXED = (
+    ("Entity", "id"),
+    ("Entity", "key"),
+    ("Chunk", "id"),
+    ("Document", "id"),
+    ("Chunk", "document_id"),
+    ("Community", "id"),
 )
-_CHUNK = "c.id, c.document_id, c.index, c.text, c.start, c.end, c.metadata"
-_E = _ENTITY.format(e="e")
+SEARCHED = (("Entity", "label"), ("Chunk", "text"))
+"""Nodes that full text finds, and what their ``search_text`` is made of."""
+_ROWS_A_TRANSACTION = 10_000
 
 
 class CypherGraphStore(GraphStore):
@@ -70,32 +73,44 @@ class CypherGraphStore(GraphStore):
         found: dict[str, Entity] = {}
         for name, values in (("id", ids), ("key", keys)):
             if values:
-                text = f"MATCH (e:Entity) WHERE e.{name} IN $values RETURN {_E}"
+                text = f"MATCH (e:Entity) WHERE e.{name} IN $values RETURN {ENTITY}"
                 asked = dict.fromkeys(values)
                 rows = self._read(text, {"values": list(asked)})  # the index passes over outer blanks; we do not
-                found.update((row[0], _entity(row)) for row in rows if row[0 if name == "id" else 2] in asked)
+                found.update((row[0], entity_record(row)) for row in rows if row[0 if name == "id" else 2] in asked)
         return [found[id_] for id_ in sorted(found)]
 
-    def neighbourhood(self, entity_ids: Sequence[str], hops: int, limit: int = 1000) -> Neighbourhood:
-        seeds = sorted(filter(is_id, set(entity_ids)))
-        if not seeds:
-            return Neighbourhood()
-        distances = dict.fromkeys(seeds, 0)
-        frontier = seeds
-        text = "MATCH (e:Entity)-[]-(n:Entity) WHERE e.id IN $ids RETURN DISTINCT n.id AS id ORDER BY id LIMIT $limit"
-        for hop in range(1, hops + 1):
-            if not frontier or len(distances) >= limit:
-                break
-            near = self._read(text, {"ids": frontier, "limit": limit + len(distances)})
-            frontier = [id_ for (id_,) in near if id_ not in distances][: limit - len(distances)]
-            distances.update(dict.fromkeys(frontier, hop))
-        found = {e.id: e for e in self.find_entities(ids=list(distances))}
-        near_first = tuple((found[id_], hop) for id_, hop in distances.items() if id_ in found)
-        return Neighbourhood(near_first, tuple(self._relations_among(list(found))))
+    def search_entities(self, text: str, k: int) -> list[Scored[Entity]]:
+        return cypher_reads.search_entities(self._read, text, k)
 
-    def _relations_among(self, entity_ids: list[str]) -> list[Relation]:
-        text = f"MATCH (h:Entity)-[r]->(t:Entity) WHERE h.id IN $ids AND t.id IN $ids RETURN {_RELATION} ORDER BY r.id"
-        return list(map(_relation, self._read(text, {"ids": entity_ids}))) if entity_ids else []
+    def search_chunks(self, question: str, k: int) -> list[Scored[Chunk]]:
+        return cypher_reads.search_chunks(self._read, question, k)
+
+    def neighbourhood(
+        self,
+        entity_ids: Sequence[str],
+        hops: int,
+        limit: int = 1000,
+        *,
+        active_after: str | None = None,
+        active_before: str | None = None,
+    ) -> Neighbourhood:
+        return cypher_reads.neighbourhood(self._read, entity_ids, hops, limit, active_after, active_before)
+
+    def shortest_paths(self, pairs: Sequence[tuple[str, str]], max_length: int = 5, limit: int = 3) -> list[list[Path]]:
+        return cypher_reads.paths(self._read, pairs, max_length, limit)
+
+    def find_relations(
+        self,
+        *,
+        head_ids: Sequence[str] | None = None,
+        tail_ids: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        min_score: float = 0.0,
+        active_after: str | None = None,
+        active_before: str | None = None,
+        limit: int = 1000,
+    ) -> list[Relation]:
+        return cypher_reads.find_relations(self._read, head_ids, tail_ids, labels, min_score, active_after, active_before, limit)
 
     def chunks_of(self, entity_ids: Sequence[str], limit: int = 1000) -> dict[str, list[Scored[Chunk]]]:
         ids = list(dict.fromkeys(entity_ids))
@@ -108,8 +123,8 @@ class CypherGraphStore(GraphStore):
         )
         best: dict[str, Any] = {row[0]: row[1] for row in self._read(text, {"ids": ids, "limit": limit})}
         wanted = list({chunk_id: None for pairs in best.values() for chunk_id, _ in pairs})
-        rows = self._read(f"MATCH (c:Chunk) WHERE c.id IN $ids RETURN {_CHUNK}", {"ids": wanted}) if wanted else []
-        chunks = {row[0]: _chunk(row) for row in rows}
+        rows = self._read(f"MATCH (c:Chunk) WHERE c.id IN $ids RETURN {CHUNK}", {"ids": wanted}) if wanted else []
+        chunks = {row[0]: chunk_record(row) for row in rows}
         return {id_: [Scored(chunks[c], score) for c, score in best[id_] if c in chunks] for id_ in ids if id_ in best}
 
     def entities_of(self, chunk_ids: Sequence[str]) -> dict[str, list[Entity]]:
@@ -127,15 +142,32 @@ class CypherGraphStore(GraphStore):
 
     def entities(self, page_size: int = 5000) -> Iterator[Entity]:
         keys = "MATCH (e:Entity) WITH e.id AS id ORDER BY id RETURN collect([id, 1])"
-        page = f"MATCH (e:Entity) WHERE e.id IN $ids RETURN {_E} ORDER BY e.id"
-        yield from map(_entity, self._pages("entities", keys, page, page_size, lambda: self.stats().entities))
+        page = f"MATCH (e:Entity) WHERE e.id IN $ids RETURN {ENTITY} ORDER BY e.id"
+        yield from map(entity_record, self._pages("entities", keys, page, page_size, lambda: self.stats().entities))
 
     def relations(self, page_size: int = 5000) -> Iterator[Relation]:
         keys = "MATCH (h:Entity)-[r]->(:Entity) WITH h.id AS id, count(r) AS n ORDER BY id RETURN collect([id, n])"
-        page = f"MATCH (h:Entity)-[r]->(t:Entity) WHERE h.id IN $ids RETURN {_RELATION} ORDER BY h.id, r.id"
-        yield from map(_relation, self._pages("relations", keys, page, page_size, lambda: self.stats().relations))
+        page = f"MATCH (h:Entity)-[r]->(t:Entity) WHERE h.id IN $ids RETURN {RELATION} ORDER BY h.id, r.id"
+        yield from map(relation_record, self._pages("relations", keys, page, page_size, lambda: self.stats().relations))
 
-    def _pages(self, what: str, keys: str, page: str, size: int, count: Callable[[], int]) -> Iterator[list[Any]]:
+    def mention_counts(self, page_size: int = 5000) -> Iterator[tuple[str, str, int]]:
+        keys = "MATCH (e:Entity)-[m:MENTIONED_IN]->(:Chunk) WITH e.id AS id, count(m) AS n ORDER BY id RETURN collect([id, n])"
+        page = """MATCH (e:Entity)-[m:MENTIONED_IN]->(c:Chunk) WHERE e.id IN $ids
+WITH e.id AS id, c.id AS chunk, count(m) AS n ORDER BY id, chunk
+RETURN id, string.join(collect(chunk), '\n'), collect(n) ORDER BY id"""
+        rows = self._pages("mentions", keys, page, page_size, lambda: self.stats().mentions, lambda row: sum(row[2]))
+        for entity_id, chunk_ids, counts in rows:
+            yield from zip(repeat(entity_id), chunk_ids.split("\n"), counts)
+
+    def _pages(
+        self,
+        what: str,
+        keys: str,
+        page: str,
+        size: int,
+        count: Callable[[], int],
+        stands_for: Callable[[list[Any]], int] = lambda row: 1,
+    ) -> Iterator[list[Any]]:
         """Rows of ``page`` for runs of entity ids that stand for ``size`` rows or more.
 
         ``keys`` gives [id, rows] for each, collected in one row, which no server cuts. Ranges of ids are not asked for:
@@ -144,7 +176,7 @@ class CypherGraphStore(GraphStore):
         before, given = count(), 0
         for ids in _runs(self._read(keys, {})[0][0], size):
             for row in self._read(page, {"ids": ids}):
-                given += 1
+                given += stands_for(row)
                 yield row
         expected = min(before, count())
         if given < expected:
@@ -152,6 +184,28 @@ class CypherGraphStore(GraphStore):
                 f"The graph database counts {expected} {what} but gave {given}: it cuts long results."
                 " Set its RESULTSET_SIZE to -1."
             )
+
+    def relation_labels(self) -> dict[str, int]:
+        return self._counts("MATCH (:Entity)-[r]->(:Entity) WITH r.label AS name, count(r) AS n")
+
+    def entity_types(self) -> dict[str, int]:
+        return self._counts("MATCH (e:Entity) WITH e.entity_type AS name, count(e) AS n")
+
+    def _counts(self, text: str) -> dict[str, int]:
+        ((pairs,),) = self._read(text + " ORDER BY n DESC, name RETURN collect([name, n])", {})  # one row: no server cuts it
+        return dict(pairs)
+
+    def replace_communities(self, communities: Sequence[Community]) -> int:
+        count, transactions = community_changes(self._read, communities)
+        for statements in transactions:
+            self._atomically(partial(_as_planned, statements))
+        return count
+
+    def communities(self, level: int | None = None) -> list[Community]:
+        return read_communities(self._read, level=level)
+
+    def find_communities(self, ids: Sequence[str]) -> list[Community]:
+        return read_communities(self._read, ids=ids) if ids else []
 
     def stats(self) -> GraphStats:
         counts = [
@@ -171,6 +225,10 @@ def _replacing(batch: Sequence[DocumentGraph], read: Read) -> Statements:
     return replacement(read, [graph.document.id for graph in batch], batch).statements
 
 
+def _as_planned(statements: Statements, read: Read) -> Statements:
+    return statements
+
+
 def _runs(weighted: Sequence[tuple[str, int]], size: int) -> Iterator[list[str]]:
     run: list[str] = []
     weight = 0
@@ -182,18 +240,3 @@ def _runs(weighted: Sequence[tuple[str, int]], size: int) -> Iterator[list[str]]
             run, weight = [], 0
     if run:
         yield run
-
-
-def _entity(row: Sequence[Any]) -> Entity:
-    return Entity(row[0], row[1], row[2], row[3], decode_properties(row[4]) if row[4] else {})
-
-
-def _relation(row: Sequence[Any]) -> Relation:
-    id_, head, label, tail, score, chunk_ids, start_date, end_date, properties = row
-    found = decode_properties(properties) if properties else {}
-    return Relation(id_, head, label, tail, score, tuple(chunk_ids or ()), start_date, end_date, found)
-
-
-def _chunk(row: Sequence[Any]) -> Chunk:
-    id_, document_id, index, text, start, end, metadata = row
-    return Chunk(id_, document_id, index, text, start, end, json.loads(metadata) if metadata else {})

@@ -1,15 +1,16 @@
 """What it takes to make a Cypher store say what some documents say now: first reads, then statements that run as one."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from resources.errors import StoreError
-from resources.graph.changes import RelationState, combined, entity_of, mention_order, merged, relation_states
-from resources.graph.encoding import edge_type, encode_properties, identifier, to_json
+from resources.graph.changes import RelationState, combined, display_name, entity_of, mention_order, merged, relation_states
+from resources.graph.encoding import clean_text, edge_type, encode_properties, identifier, to_json
+from resources.graph.fulltext import search_text
 from resources.records import DocumentGraph, ResolvedMention
 
 Rows = list[list[Any]]
@@ -19,19 +20,19 @@ Place = tuple[str, str, str, str]  # of a relation: edge type, head id, tail id,
 
 _CONFIRM = "UNWIND $rows AS r MATCH (d:Document {id: r[0]}) SET d.fingerprint = r[1]"  # last: now the document is whole
 _CREATE_CHUNKS = """UNWIND $rows AS r MATCH (d:Document {id: r[1]})
-CREATE (c:Chunk {id: r[0], document_id: r[1], index: r[2], text: r[3], start: r[4], end: r[5], metadata: r[6]})-[:PART_OF]->(d)
-WITH c, r UNWIND r[7] AS m MATCH (e:Entity {id: m[0]})
+CREATE (c:Chunk {id: r[0], document_id: r[1], index: r[2], text: r[3], start: r[4], end: r[5], metadata: r[6],
+ search_text: r[7]})-[:PART_OF]->(d)
+WITH c, r UNWIND r[8] AS m MATCH (e:Entity {id: m[0]})
 CREATE (e)-[:MENTIONED_IN {start: m[1], end: m[2], score: m[3], text: m[4], label: m[5], key: m[6], properties: m[7]}]->(c)"""
 _DROP_UNMENTIONED = "MATCH (e:Entity) WHERE e.id IN $ids AND NOT (e)-[:MENTIONED_IN]->(:Chunk) DETACH DELETE e"
-_NAME_ENTITIES = """MATCH (e:Entity)-[m:MENTIONED_IN]->(:Chunk) WHERE e.id IN $ids
-WITH e, m.text AS text, count(*) AS times, min(m.key) AS key ORDER BY times DESC, text
-WITH e, collect(text)[0] AS label, min(key) AS key SET e.label = label, e.key = key"""
+_NAME_ENTITIES = """UNWIND $rows AS r MATCH (e:Entity {id: r[0]})
+SET e.label = r[1], e.key = r[2], e.search_text = r[3]"""
 _TYPE_ENTITIES = """MATCH (e:Entity)-[m:MENTIONED_IN]->(:Chunk) WHERE e.id IN $ids
 WITH e, m.label AS label, floor(sum(m.score) * 1000000 + 0.5) AS total ORDER BY total DESC, label
 WITH e, collect(label)[0] AS label SET e.entity_type = label"""
 # Not one SET += with nulls for what goes: FalkorDB 4.16 then leaves some keys as they were.
 _DESCRIBE_ENTITIES = """UNWIND $rows AS r MATCH (e:Entity {id: r[0]})
-SET e = {id: e.id, label: e.label, key: e.key, entity_type: e.entity_type} SET e += r[1]"""
+SET e = {id: e.id, label: e.label, key: e.key, entity_type: e.entity_type, search_text: e.search_text} SET e += r[1]"""
 _ENDS = "UNWIND $rows AS r MATCH (h:Entity {id: r[0]}), (t:Entity {id: r[1]}) "
 _RELATION_ROW = """{id: r[2], label: r[3], score: r[4], chunk_ids: r[5], chunk_scores: r[6], chunk_properties: r[7],
  start_date: r[8], end_date: r[9]}"""
@@ -165,7 +166,7 @@ def _chunks(new: Sequence[DocumentGraph]) -> Statements:
         ordered = sorted(graph.chunks, key=lambda chunk: chunk.index)
         for c in ordered:
             metadata = to_json(c.metadata) if c.metadata else None
-            rows.append([c.id, c.document_id, c.index, c.text, c.start, c.end, metadata, said[c.id]])
+            rows.append([c.id, c.document_id, c.index, c.text, c.start, c.end, metadata, search_text(c.text), said[c.id]])
         pairs += [[a.id, b.id] for a, b in pairwise(ordered)]
     follow = "UNWIND $rows AS r MATCH (a:Chunk {id: r[0]}), (b:Chunk {id: r[1]}) CREATE (a)-[:NEXT]->(b)"
     return [(_CREATE_CHUNKS, {"rows": rows}), (follow, {"rows": pairs})]
@@ -175,10 +176,10 @@ def _new_entities(mentions: Mapping[str, Sequence[ResolvedMention]]) -> Statemen
     rows, described = [], []
     for id_, some in mentions.items():
         entity = entity_of(id_, some)
-        rows.append([id_, entity.label, entity.key, entity.type])
+        rows.append([id_, entity.label, entity.key, entity.type, search_text(entity.label)])
         if entity.properties:
             described.append([id_, _with_keys(encode_properties(entity.properties))])
-    create = "UNWIND $rows AS r CREATE (:Entity {id: r[0], label: r[1], key: r[2], entity_type: r[3]})"
+    create = "UNWIND $rows AS r CREATE (:Entity {id: r[0], label: r[1], key: r[2], entity_type: r[3], search_text: r[4]})"
     return [(create, {"rows": rows}), (_DESCRIBE_ENTITIES, {"rows": described})]
 
 
@@ -202,9 +203,33 @@ def _old_entities(
     return [
         (_DESCRIBE_ENTITIES, {"rows": _descriptions(read, document_ids, described, mentions)}),
         (_DROP_UNMENTIONED, {"ids": sorted(old.entities - mentions.keys())}),
-        (_NAME_ENTITIES, {"ids": touched}),
+        (_NAME_ENTITIES, {"rows": _names(read, document_ids, touched, mentions)}),
         (_TYPE_ENTITIES, {"ids": touched}),
     ]
+
+
+def _names(
+    read: Read,
+    document_ids: Sequence[str],
+    entity_ids: Sequence[str],
+    mentions: Mapping[str, Sequence[ResolvedMention]],
+) -> list[list[str]]:
+    """Id, name, key and search text of each of these entities that something mentions."""
+    if not entity_ids:
+        return []
+    text = """MATCH (e:Entity)-[m:MENTIONED_IN]->(c:Chunk) WHERE e.id IN $ids AND NOT c.document_id IN $documents
+RETURN e.id, m.text, count(*), min(m.key)"""
+    surfaces: dict[str, Counter[str]] = defaultdict(Counter)
+    keys: dict[str, set[str]] = defaultdict(set)
+    for id_, surface, times, key in read(text, {"ids": list(entity_ids), "documents": list(document_ids)}):
+        surfaces[id_][surface] += times
+        keys[id_].add(key)
+    for id_ in entity_ids:
+        for resolved in mentions.get(id_, ()):
+            surfaces[id_][clean_text(resolved.mention.text)] += 1
+            keys[id_].add(clean_text(resolved.key))
+    named = [(id_, display_name(surfaces[id_]), min(keys[id_])) for id_ in entity_ids if surfaces[id_]]
+    return [[id_, name, key, search_text(name)] for id_, name, key in named]
 
 
 def _descriptions(

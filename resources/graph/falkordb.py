@@ -8,19 +8,27 @@ that two writers never lose each other's changes.
 import random
 import re
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resources.errors import StoreError
-from resources.graph.cypher import INDEXED, CypherGraphStore
+from resources.graph.cypher import INDEXED, SEARCHED, CypherGraphStore
 from resources.graph.cypher_writes import Read, Rows, Statements
 from resources.graph.encoding import identifier, literal
+from resources.graph.fulltext import search_text
+from resources.graph.reading import check_reading, limited
 
 if TYPE_CHECKING:
     from redis import Redis
 
 _ATTEMPTS_OF_A_WRITE = 200
 _QUERY_MILLISECONDS = 10_000
+_INDEXING_SECONDS = 120
+# Words are stored as they are to be found: nothing to stem, no word to pass over.
+_CREATE_SEARCH = (
+    "CALL db.idx.fulltext.createNodeIndex({{label: '{label}', stopwords: []}}, {{field: 'search_text', nostem: true}})"
+)
 _Result = TypeVar("_Result")
 
 
@@ -37,10 +45,12 @@ class FalkorDBGraphStore(CypherGraphStore):
         self._undo = undo
         self._name = identifier(graph)
         self._counter = f"{graph}:writes"
+        self._revision = f"{graph}:revision"
         self._client: Redis | None = connect()
         self._closed = False
         try:
             self._call(self._create_indexes)
+            self._call(self._create_search)
         except BaseException:
             self.close()
             raise
@@ -49,14 +59,26 @@ class FalkorDBGraphStore(CypherGraphStore):
         self._closed = True
         self._drop_client()
 
+    def revision(self) -> str:
+        while (mark := self._call(lambda client: client.get(self._revision))) is None:
+            self._call(lambda client: client.set(self._revision, _mark(), nx=True))
+        return str(mark)
+
     def query(
-        self, statement: str, parameters: Mapping[str, Any] | None = None, *, read_only: bool = True
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        read_only: bool = True,
+        max_rows: int | None = None,
     ) -> list[dict[str, Any]]:
         if read_only:
-            result = self._call(lambda client: self._run(client, "GRAPH.RO_QUERY", statement, parameters or {}))
+            check_reading(statement)
+            statement = statement if max_rows is None else limited(statement, max_rows)
+            result = self._call(lambda client: self._run(client, "GRAPH.RO_QUERY", statement, parameters or {}, max_rows))
         else:
             client = self._call(_alive)  # a write that is cut off is not run twice
-            result = self._translated(lambda: self._run(client, "GRAPH.QUERY", statement, parameters or {}))
+            result = self._translated(lambda: self._changed(client, statement, parameters or {}, max_rows))
         names = [column[1] for column in result.header]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in result.result_set]
 
@@ -82,27 +104,48 @@ class FalkorDBGraphStore(CypherGraphStore):
             if not statements:
                 return
             pipe.multi()
-            pipe.incr(self._counter)
+            self._mark_change(pipe)
             text, parameters = _as_one(statements)
             pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
-            _, reply = pipe.execute(raise_on_error=False)
+            *_, reply = pipe.execute(raise_on_error=False)
         try:
             _refuse_error(text, reply)
         except StoreError:
             self._undo(client)
             raise
 
-    def _run(self, client: Any, command: str, text: str, parameters: Mapping[str, Any]) -> Any:
-        from falkordb import Graph
-        from falkordb.query_result import QueryResult
+    def _mark_change(self, pipe: Any) -> None:
+        pipe.incr(self._counter)
+        pipe.set(self._revision, _mark())
+
+    def _changed(self, client: "Redis", text: str, parameters: Mapping[str, Any], max_rows: int | None) -> Any:
+        with client.pipeline(transaction=True) as pipe:
+            self._mark_change(pipe)
+            pipe.execute_command(
+                "GRAPH.QUERY", self._name, _statement(text, parameters), "--compact", "timeout", _QUERY_MILLISECONDS
+            )
+            *_, reply = pipe.execute(raise_on_error=False)
+        _refuse_error(text, reply)
+        return self._result(client, reply, max_rows)
+
+    def _run(self, client: Any, command: str, text: str, parameters: Mapping[str, Any], max_rows: int | None = None) -> Any:
         from redis.exceptions import ResponseError
 
         statement = _statement(text, parameters)
         try:
             reply = client.execute_command(command, self._name, statement, "--compact", "timeout", _QUERY_MILLISECONDS)
-            return QueryResult(Graph(client, self._name), reply)
+            return self._result(client, reply, max_rows)
         except ResponseError as error:
             raise StoreError(f"The graph database refused {_shortened(text)!r}: {error}") from error
+
+    def _result(self, client: Any, reply: Any, max_rows: int | None) -> Any:
+        """The reply read; rows beyond the limit are not even looked at."""
+        from falkordb import Graph
+        from falkordb.query_result import QueryResult
+
+        if max_rows is not None and len(reply) == 3:
+            reply = [reply[0], reply[1][: max(0, max_rows)], reply[2]]
+        return QueryResult(Graph(client, self._name), reply)
 
     def _create_indexes(self, client: "Redis") -> None:
         statements = [f"CREATE INDEX FOR (n:{label}) ON (n.{key})" for label, key in INDEXED]
@@ -112,6 +155,39 @@ class FalkorDBGraphStore(CypherGraphStore):
             for text, reply in zip(statements, pipe.execute(raise_on_error=False), strict=True):
                 if "already indexed" not in str(reply):
                     _refuse_error(text, reply)
+
+    def _create_search(self, client: "Redis") -> None:
+        """Full-text indexes, whole before they are used. A graph without them was made before there were any: it is completed."""
+        for label, source in SEARCHED:
+            if self._is_searchable(client, label):
+                continue
+            self._fill_search_texts(client, label, source)
+            try:
+                self._run(client, "GRAPH.QUERY", _CREATE_SEARCH.format(label=label), {})
+            except StoreError:
+                if not self._is_searchable(client, label):  # no other process made it in the meantime
+                    raise
+        deadline = time.monotonic() + _INDEXING_SECONDS
+        while any(status != "OPERATIONAL" for _, status, _ in self._indexes(client)):
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"The indexes of graph {self._name!r} were not ready after {_INDEXING_SECONDS} s. Open it again."
+                )
+            time.sleep(0.01)
+
+    def _is_searchable(self, client: "Redis", label: str) -> bool:
+        return any(there == label and "FULLTEXT" in types.get("search_text", ()) for there, _, types in self._indexes(client))
+
+    def _indexes(self, client: "Redis") -> Rows:
+        return self._run(
+            client, "GRAPH.RO_QUERY", "CALL db.indexes() YIELD label, status, types RETURN label, status, types", {}
+        ).result_set
+
+    def _fill_search_texts(self, client: "Redis", label: str, source: str) -> None:
+        missing = f"MATCH (n:{label}) WHERE n.search_text IS NULL RETURN n.id, n.{source} LIMIT 5000"
+        fill = f"UNWIND $rows AS r MATCH (n:{label} {{id: r[0]}}) SET n.search_text = r[1]"
+        while rows := self._run(client, "GRAPH.RO_QUERY", missing, {}).result_set:
+            self._changed(client, fill, {"rows": [[id_, search_text(text or "")] for id_, text in rows]}, None)
 
     def _call(self, work: Callable[["Redis"], _Result]) -> _Result:
         """Do work that may safely be done twice. When the server went away, connect again and do it once more."""
@@ -157,6 +233,10 @@ def _as_one(statements: Statements) -> tuple[str, dict[str, Any]]:
             together[f"{name}{number}"] = value
         parts.append(f"CALL {{ {text} RETURN count(*) AS n{number} }}")
     return " ".join([*parts, "RETURN 1"]), together
+
+
+def _mark() -> str:
+    return uuid.uuid4().hex
 
 
 def _alive(client: "Redis") -> "Redis":

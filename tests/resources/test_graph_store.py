@@ -11,30 +11,7 @@ from hypothesis import strategies as st
 
 from resources.errors import StoreError
 from resources.graph import open_graph_store
-from resources.graph.embedded import open_embedded, stop_embedded
 from resources.graph.memory import MemoryGraphStore
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("graph")
-    store = open_embedded(folder)
-    yield store
-    store.close()
-    stop_embedded(folder)
-
-
-@pytest.fixture(params=["memory", "falkordb"])
-def store(request):
-    if request.param == "memory":
-        return MemoryGraphStore()
-    store = request.getfixturevalue("database")
-    _empty(store)
-    return store
-
-
-def _empty(store):
-    store.query("MATCH (n) DETACH DELETE n", read_only=False)
 
 
 def _edge_count(store, pattern):
