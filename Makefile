@@ -8,7 +8,7 @@ DEMO := configs/demo/project.yaml
 QUESTION ?= Where was Albert Einstein born?
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint ui bench clean
+.PHONY: help demo test lint ui bench eval clean
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -54,6 +54,9 @@ lint: .venv/.dev ## ruff, and the type checker on the two packages
 
 bench: .venv/.dev ## measure against the budgets (a table, no test)
 	$(BIN)/python -m bench
+
+eval: .venv/.dev ## measure retrieval on questions with known answers (RETRICO_EVAL_DATA names the data)
+	$(BIN)/python -m bench.retrieval
 
 clean: ## forget what the demo and your project have made (not the environment)
 	-$(BIN)/retrico stop --project $(DEMO)

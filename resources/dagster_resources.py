@@ -17,6 +17,7 @@ from resources.models.base import EntityExtractor, RelationExtractor
 from resources.models.embedder import Embedder, SentenceTransformerEmbedder
 from resources.models.gliner import GlinerEntityExtractor, GlinerRelationExtractor
 from resources.models.llm import ChatModel
+from resources.models.reranker import CrossEncoderReranker, EmbedderReranker, Reranker
 from resources.texts import open_text_store
 from resources.texts.base import TextStore
 from resources.vectors import open_vector_store
@@ -62,6 +63,7 @@ class ModelsResource(dg.ConfigurableResource):
     relations: dict[str, Any] | None = None
     embedding: dict[str, Any]
     chat: dict[str, Any] | None = None
+    reranking: dict[str, Any] | None = None
     context_tokens: int = Field(default=6000, description="How much evidence the chat model is shown, in tokens.")
 
     def entity_extractor(self, labels: Sequence[str] | None = None, threshold: float | None = None) -> EntityExtractor:
@@ -93,5 +95,13 @@ class ModelsResource(dg.ConfigurableResource):
         return SentenceTransformerEmbedder(**self.embedding)
 
     def llm(self) -> ChatModel | None:
-        """The chat model; None if the project names none."""
+        """The chat model, to be closed after use; None if the project names none."""
         return ChatModel(**{"base_url": None, "api_key_env": None} | self.chat) if self.chat else None
+
+    def reranker(self) -> Reranker | None:
+        """What puts the best chunks in order; None if the project names none."""
+        if self.reranking is None:
+            return None
+        if self.reranking["backend"] == "embedder":
+            return EmbedderReranker(self.embedder())
+        return CrossEncoderReranker(**{name: value for name, value in self.reranking.items() if name != "backend"})

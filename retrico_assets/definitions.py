@@ -4,19 +4,29 @@ import dagster as dg
 
 from retrico_assets.corpus.assets import chunks, documents
 from retrico_assets.corpus.sensor import corpus_sensor
-from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings
+from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings, relation_embeddings
+from retrico_assets.evaluation.assets import retrieval_report
 from retrico_assets.extraction.assets import entities, relations
 from retrico_assets.graph.assets import graph
 from retrico_assets.project import project_resources
 from retrico_assets.query.job import query_job
+from retrico_assets.query.providers.rule import check_retrieval
 from retrico_assets.settings import load_settings, project_file
 
 _file = project_file()
+_settings = load_settings(_file)
+check_retrieval(_settings)
 
 build_job = dg.define_asset_job(
     "build",
     selection=dg.AssetSelection.groups("corpus", "extraction", "graph", "embeddings"),
     description="Bring everything that is made from the corpus up to date. What has not changed is not done again.",
+)
+
+evaluate_job = dg.define_asset_job(
+    "evaluate",
+    selection=dg.AssetSelection.assets(retrieval_report),
+    description="Measure how well each strategy finds the documents that questions need.",
 )
 
 nightly_build = dg.ScheduleDefinition(
@@ -28,11 +38,21 @@ nightly_build = dg.ScheduleDefinition(
 )
 
 defs = dg.Definitions(
-    assets=[documents, chunks, entities, relations, graph, chunk_embeddings, entity_embeddings],
-    jobs=[build_job, query_job],
+    assets=[
+        documents,
+        chunks,
+        entities,
+        relations,
+        graph,
+        chunk_embeddings,
+        entity_embeddings,
+        relation_embeddings,
+        retrieval_report,
+    ],
+    jobs=[build_job, query_job, evaluate_job],
     sensors=[corpus_sensor],
     schedules=[nightly_build],
-    resources=project_resources(_file, load_settings(_file)),
+    resources=project_resources(_file, _settings),
     # In one process the models are loaded once a run and not once a step.
     executor=dg.in_process_executor,
 )

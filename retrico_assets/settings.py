@@ -1,20 +1,23 @@
 """Reads project.yaml: the one file that says what a project is. Nothing is opened here, only checked."""
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
 from resources.errors import SettingsError
+from retrico_assets.query.graph_handle import KnowledgeEntry, check_entries
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
 
 Score = Annotated[float, Field(ge=0, le=1)]
+Result = TypeVar("Result")
 
 
 def _clean_labels(labels: list[str]) -> list[str]:
@@ -98,6 +101,11 @@ class LLMSettings(_Section):
     timeout: float = Field(default=60, gt=0)
     max_retries: int = Field(default=3, ge=0)
     context_tokens: PositiveInt = 6000
+    max_concurrency: PositiveInt = 4
+    requests_per_minute: PositiveInt | None = None
+    cache: bool = True
+    prompt_price: float | None = Field(default=None, ge=0)
+    completion_price: float | None = Field(default=None, ge=0)
 
     @field_validator("api_key", mode="before")
     @classmethod
@@ -118,6 +126,12 @@ class LLMSettings(_Section):
         if parts.username or parts.password:
             raise ValueError("it holds a user name or password; use api_key: {env: NAME_OF_A_VARIABLE} instead")
         return value
+
+    @model_validator(mode="after")
+    def _both_prices_or_none(self) -> "LLMSettings":
+        if (self.prompt_price is None) != (self.completion_price is None):
+            raise ValueError("prompt_price and completion_price (each for a million tokens) go together; set both or none")
+        return self
 
 
 class ModelSettings(_Section):
@@ -145,6 +159,115 @@ class StoreSettings(_Section):
     texts: TextStoreSettings = TextStoreSettings()
 
 
+class FusionSettings(_Section):
+    method: str = "rrf"
+    k: int = 60
+    weights: dict[str, float] = {}
+    min_sources: int = 2
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> "FusionSettings":
+        if self.model_fields_set:  # the defaults are fine, and the query room is not imported for them
+            from retrico_assets.query.fuse import Fusion
+
+            _told_here(Fusion, **self.model_dump())
+        return self
+
+
+class RerankerSettings(_Section):
+    backend: Literal["cross_encoder", "embedder"]
+    model: str | None = None
+    top: int = Field(default=30, ge=1, le=1000)
+    batch_size: PositiveInt = 32
+    device: str = "cpu"
+
+    @model_validator(mode="after")
+    def _model_goes_with_a_cross_encoder(self) -> "RerankerSettings":
+        if self.backend == "cross_encoder" and not (self.model and self.model.strip()):
+            raise ValueError("cross_encoder needs a model: a hub id such as cross-encoder/ms-marco-MiniLM-L6-v2, or a folder")
+        if self.backend == "embedder" and self.model is not None:
+            raise ValueError("backend embedder takes models.embedder; remove model, or set the backend to cross_encoder")
+        return self
+
+
+class QuerySettings(_Section):
+    """How questions are answered unless one says otherwise. None: as the built-in default or each strategy says."""
+
+    strategies: list[str] | None = None
+    options: dict[str, dict[str, Any]] = {}
+    top_k: int = Field(default=10, ge=1, le=1000)
+    hops: int | None = Field(default=None, ge=0, le=10)
+    fusion: FusionSettings = FusionSettings()
+    reranker: RerankerSettings | None = None
+    chunk_source: Literal["all", "head", "tail", "both"] = "all"
+
+    @field_validator("strategies")
+    @classmethod
+    def _strategies_are_known(cls, names: list[str] | None) -> list[str] | None:
+        from retrico_assets.query.retriever import check_strategies
+
+        return names if names is None else list(_told_here(check_strategies, names))
+
+    @field_validator("options")
+    @classmethod
+    def _options_are_known(cls, options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        from retrico_assets.query.retriever import check_options
+
+        for name, own in options.items():
+            _told_here(check_options, name, own)
+        return options
+
+    @model_validator(mode="after")
+    def _fusion_goes_with_strategies(self) -> "QuerySettings":
+        if self.strategies is not None:
+            from retrico_assets.query.fuse import Fusion
+
+            _told_here(Fusion(**self.fusion.model_dump()).check_for, self.strategies)
+        return self
+
+
+def _told_here(check: Callable[..., Result], *values: Any, **named: Any) -> Result:
+    """What the query room finds wrong, as pydantic wants it, which adds the key."""
+    try:
+        return check(*values, **named)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+
+
+class Neo4jSettings(_Section):
+    """A Neo4j database that retrieval reads. Without ``uri``, NEO4J_URI counts."""
+
+    uri: str | None = None
+    user: str = "neo4j"
+    password: EnvironmentReference = EnvironmentReference(env="NEO4J_PASSWORD")
+    database: str | None = None
+
+    @field_validator("uri")
+    @classmethod
+    def _server_without_a_password(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc") or not parts.hostname:
+            raise ValueError("it must name a host after bolt:// or neo4j:// (or +s or +ssc, encrypted)")
+        if parts.username or parts.password:
+            raise ValueError("it holds a user name or password; use user, and password: {env: NAME_OF_A_VARIABLE} instead")
+        return value
+
+
+class RetrievalSettings(_Section):
+    """Which graph serves retrieval (query/providers/rule.py), from which sources, and what questions draw on.
+
+    ``sources`` selects among "corpus", "knowledge-tools" and the names of providers; ``graph_providers`` are the providers
+    that may serve, one's own as "module:Class". Empty: all.
+    """
+
+    sources: list[str] = []
+    graph_providers: list[str] = []
+    neo4j: Neo4jSettings = Neo4jSettings()
+    knowledge: Annotated[list[KnowledgeEntry], AfterValidator(check_entries)] = []
+
+
 class ProjectSettings(_Section):
     """A whole project. Paths are absolute once it is loaded."""
 
@@ -154,6 +277,8 @@ class ProjectSettings(_Section):
     labels: LabelSettings = LabelSettings()
     models: ModelSettings = ModelSettings()
     stores: StoreSettings = StoreSettings()
+    query: QuerySettings = QuerySettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
 
     @property
     def data_folder(self) -> Path:
@@ -173,6 +298,8 @@ _DRIVERS = {
     "sqlite": (),
     "gliner": ("gliner",),
     "sentence_transformer": ("sentence_transformers",),
+    "cross_encoder": ("sentence_transformers",),
+    "embedder": (),
     "llm": ("openai",),
 }
 
@@ -253,6 +380,8 @@ def _check_drivers(file: Path, settings: ProjectSettings) -> None:
         "models.entities.backend": settings.models.entities.backend,
         "models.embedder.backend": settings.models.embedder.backend,
     }
+    if settings.query.reranker:
+        backends["query.reranker.backend"] = settings.query.reranker.backend
     if settings.models.llm:
         backends["models.llm"] = "llm"
     for key, backend in backends.items():
@@ -284,11 +413,16 @@ def _with_absolute_paths(file: Path, settings: ProjectSettings) -> ProjectSettin
         updates["relations"] = models.relations.model_copy(
             update={"model": model("models.relations.model", models.relations.model)}
         )
+    query = settings.query
+    if query.reranker and query.reranker.model:
+        folder_or_id = model("query.reranker.model", query.reranker.model)
+        query = query.model_copy(update={"reranker": query.reranker.model_copy(update={"model": folder_or_id})})
     corpus_path = settings.corpus.path
     return settings.model_copy(
         update={
             "data": absolute(settings.data),
             "corpus": settings.corpus.model_copy(update={"path": absolute(corpus_path) if corpus_path else None}),
             "models": models.model_copy(update=updates),
+            "query": query,
         }
     )

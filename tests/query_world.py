@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from resources.graph.base import GraphStore
+from resources.graph.embedded import open_embedded, stop_embedded
 from resources.graph.memory import MemoryGraphStore
 from resources.models.embedder import Embedder
 from resources.records import Chunk, Document, DocumentGraph, Mention, RelationMention
@@ -120,6 +122,7 @@ class WordEmbedder(Embedder):
 
     name = "hashed-words"
     dimension = 256
+    calls = 0
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         vectors = np.zeros((len(texts), self.dimension), np.float32)
@@ -134,9 +137,53 @@ def documents() -> list[DocumentGraph]:
     return [_document(source, pieces) for source, pieces in CORPUS]
 
 
-def fill(graph: GraphStore, texts: TextStore, vectors: VectorStore, embedder: Embedder) -> World:
-    """Write the corpus into the stores."""
-    corpus = documents()
+def facts(*said: tuple[str, ...], linked_ids: Mapping[str, str] | None = None, first: int = 0) -> list[DocumentGraph]:
+    """A document for each (head, relation, tail, start date?, end date?), with a chunk that says it: fact-<first>#0 and so on.
+
+    Scores are 0.8, types "thing"; ``linked_ids``: a knowledge base's ids of some of the surfaces.
+    """
+    return [_fact(number, linked_ids or {}, *one) for number, one in enumerate(said, first)]
+
+
+def _fact(number: int, linked_ids: Mapping[str, str], head: str, relation: str, tail: str, *dates: str) -> DocumentGraph:
+    text = f"{head} {relation} {tail}."
+    hash_ = hashlib.sha256(repr((text, dates, sorted(linked_ids.items()))).encode()).hexdigest()
+    document = Document(f"doc:fact-{number}", f"fact-{number}", text, text, hash_)
+    chunk = Chunk(f"fact-{number}#0", document.id, 0, text, 0, len(text))
+    places = [(0, head), (len(f"{head} {relation} "), tail)]
+    mentions = [
+        Mention(chunk.id, document.id, place, place + len(name), name, "thing", 0.9, linked_ids.get(name))
+        for place, name in places
+    ]
+    ends = [part for m in mentions for part in (m.start, m.end, m.text, m.label)]
+    stated: Any = RelationMention(chunk.id, document.id, *ends, relation, 0.8, *(date or None for date in dates))
+    resolved = resolve(mentions, [stated])
+    return DocumentGraph(document, (chunk,), resolved.mentions, resolved.relations, hash_)
+
+
+@contextmanager
+def empty_graph(backend: str, folder: Path) -> Iterator[GraphStore]:
+    """A memory graph, or an embedded FalkorDB that is stopped in the end."""
+    if backend == "memory":
+        yield MemoryGraphStore()
+        return
+    store = open_embedded(folder)
+    try:
+        yield store
+    finally:
+        store.close()
+        stop_embedded(folder)
+
+
+def fill(
+    graph: GraphStore,
+    texts: TextStore,
+    vectors: VectorStore,
+    embedder: Embedder,
+    corpus: Sequence[DocumentGraph] | None = None,
+) -> World:
+    """Write the corpus, or another, into the stores."""
+    corpus = documents() if corpus is None else corpus
     graph.replace_documents(corpus)
     texts.put_documents([one.document for one in corpus])
     texts.replace_chunks({one.document.id: one.chunks for one in corpus})

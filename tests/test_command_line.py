@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from tests.projects import REPOSITORY, TEXTS, make_project
+from tests.llm_stub import says, scripted_llm
+from tests.projects import MODEL, REPOSITORY, TEXTS, make_project
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,8 @@ def test_build_stats_query_and_stop_print_json_alone(project):
 
     asked = project.retrico("query", "Where was Albert Einstein born?", "--strategy", "entity,keyword", "--top-k", "3", "--json")
     result = json.loads(asked.stdout)
-    assert set(result) == {"question", "strategies", "answer", "entities", "relations", "chunks", "errors"}
+    assert {"question", "strategies", "answer", "entities", "relations", "chunks", "errors"} <= set(result)
+    assert (result["answer"], result["errors"]) == (None, [])
     assert len(result["chunks"]) <= 3
     facts = {(r["head"], r["relation"], r["tail"]) for r in result["relations"]}
     assert ("Albert Einstein", "born in", "Ulm") in facts
@@ -71,6 +73,37 @@ def test_what_failed_is_told_and_the_exit_code_is_one(project):
     unknown = project.retrico("query", "Who?", "--strategy", "oracle")
     assert unknown.returncode == 1
     assert "oracle" in unknown.stderr
+    unread = project.retrico("query", "Who?", "--option", "hops=3")
+    assert (unread.returncode, unread.stdout) == (1, "")
+    assert "error: --option 'hops=3'" in unread.stderr
+
+
+def test_a_question_with_all_there_is_to_choose(tmp_path):
+    with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
+        models = {name: {"model": str(MODEL)} for name in ("entities", "relations")}
+        settings = {
+            "models": models | {"llm": {"base_url": stub.base_url, "model": "scripted"}},
+            "query": {"strategies": ["keyword"], "reranker": {"backend": "embedder"}},
+        }
+        project = make_project(tmp_path, settings=settings)
+        try:
+            assert project.retrico("build", "--json").returncode == 0
+            choices = "--strategy entity,keyword --option entity.hops=1 --fusion weighted --weights entity=2,keyword=1 --top-k 2"
+            words = [*choices.split(), "--chunk-source", "both", "--rerank", "--stream", "--json"]
+            asked = project.retrico("query", "Where was Albert Einstein born?", *words)
+            nothing = project.retrico("query", "", "--json")
+        finally:
+            project.stop()
+    assert asked.returncode == 0, asked.stderr
+    result = json.loads(asked.stdout)
+    assert result["strategies"] == ["entity", "keyword"]
+    assert result["errors"] == []
+    assert "born in Ulm" in result["chunks"][0]["text"]
+    assert result["answer"] == f"In Ulm [{result['chunks'][0]['id']}]."
+    assert "In Ulm [1]." in asked.stderr
+    assert nothing.returncode == 0, nothing.stderr
+    empty = json.loads(nothing.stdout)
+    assert (empty["strategies"], empty["chunks"], empty["answer"], empty["errors"]) == (["keyword"], [], None, [])
 
 
 SMALL_CHUNKS = {"corpus": {"chunking": {"size": 60}}}

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
+from typer.core import TyperCommand
 
 from resources.errors import RetricoError
 from retrico_assets.settings import ProjectSettings, load_settings, project_file
@@ -53,14 +55,40 @@ def build(
     _end_with(outcome.failures)
 
 
-@app.command()
+class _QueryCommand(TyperCommand):
+    """Lists the strategies under its help, and only there: to say what they do, their modules are imported."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from retrico_assets.cli.query import strategy_lines
+
+        lines = [f"{name}: {about}" for name, about, _ in strategy_lines()]
+        self.epilog = "\n\n".join(["Strategies (their options: retrico strategies):", *map(escape, lines)])
+        super().format_help(ctx, formatter)
+
+
+@app.command(cls=_QueryCommand)
 def query(
     question: Annotated[str, typer.Argument(help="The question, as you would ask it.")],
     strategy: Annotated[
-        str, typer.Option(help="Strategies, separated by commas: entity, chunk_embedding, keyword. Default: all.")
+        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else three of them.")
     ] = "",
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. May be given many times.")
+    ] = None,
     top_k: Annotated[int | None, typer.Option(min=1, help="How many entities, relations and chunks at most.")] = None,
-    hops: Annotated[int | None, typer.Option(min=0, help="How far from the question's entities to look.")] = None,
+    hops: Annotated[int | None, typer.Option(min=0, help="How far to walk, for every strategy that walks.")] = None,
+    active_after: Annotated[str | None, typer.Option(help="Only relations that held on or after this date.")] = None,
+    active_before: Annotated[str | None, typer.Option(help="Only relations that held on or before this date.")] = None,
+    fusion: Annotated[str | None, typer.Option(help="rrf, weighted, union or intersection.")] = None,
+    weights: Annotated[str, typer.Option(help="How much strategies count, as entity=2,keyword=1.")] = "",
+    min_sources: Annotated[int | None, typer.Option(min=1, help="With intersection: how many must find an item.")] = None,
+    rerank: Annotated[bool | None, typer.Option("--rerank/--no-rerank", help="Default: if the project has a reranker.")] = None,
+    chunk_source: Annotated[
+        str | None, typer.Option(help="Chunks to show: all, or those of the relations' head, tail or both.")
+    ] = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--no-stream", help="Show the answer as it is written. Default: on a terminal.")
+    ] = None,
     project: Project = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -68,8 +96,24 @@ def query(
     """Ask a question: entities, relations and source chunks, and an answer in words if a language model is configured."""
     _use(project)
     from retrico_assets.cli.query import query as run
+    from retrico_assets.cli.query import read_options, read_weights
+    from retrico_assets.cli.stream import shown_as_written
 
-    outcome = run(question, _split(strategy), top_k, hops, _log_level(verbose))
+    settings = {
+        "strategies": _split(strategy),
+        "options": read_options(option or []),
+        "top_k": top_k,
+        "hops": hops,
+        "active_after": active_after,
+        "active_before": active_before,
+        "fusion": fusion,
+        "weights": read_weights(weights),
+        "min_sources": min_sources,
+        "rerank": rerank,
+        "chunk_source": chunk_source,
+    }
+    with shown_as_written(stream, as_json) as on_text:
+        outcome = run(question, settings, _log_level(verbose), on_text)
     if outcome.result is not None:
         _print_json(outcome.result) if as_json else Console().print(Markdown(outcome.markdown))
     errors = [f"{error['strategy']}: {error['error']}" for error in outcome.result["errors"]] if outcome.result else []
@@ -78,6 +122,37 @@ def query(
             typer.echo(f"warning: {error}", err=True)
         errors = []
     _end_with((*outcome.failures, *errors))
+
+
+@app.command()
+def strategies() -> None:
+    """List the ways to look for an answer, and the options of each."""
+    from retrico_assets.cli.query import strategy_lines
+
+    for name, about, options in strategy_lines():
+        typer.echo(f"{name}\n  {about}")
+        if options:
+            typer.echo(f"  options: {', '.join(options)}")
+
+
+@app.command("eval")
+def evaluate(
+    questions: Annotated[
+        Path | None, typer.Argument(help="JSON Lines: question, and sources. Default: questions.jsonl in the data folder.")
+    ] = None,
+    strategy: Annotated[str, typer.Option(help="Strategies, separated by commas. Default: all that the project can run.")] = "",
+    project: Project = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure how well each strategy finds the documents that questions need, in percent."""
+    _use(project)
+    from retrico_assets.cli.evaluate import evaluate as run
+
+    outcome = run(questions, _split(strategy), _log_level(verbose))
+    if outcome.scores:
+        _print_json(outcome.scores) if as_json else Console().print(Markdown(outcome.markdown))
+    _end_with(outcome.failures)
 
 
 @app.command()
@@ -157,3 +232,7 @@ def _end_with(failures: tuple[str, ...]) -> None:
         typer.echo(f"failed: {failure}", err=True)
     if failures:
         raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Vect
 from resources.frames import records
 from resources.records import Chunk
 from retrico_assets import report
-from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, SyncReport, sync_index
+from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, RELATION_INDEX, SyncReport, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock
@@ -51,6 +51,23 @@ def entity_embeddings(
     with graph_store.connect() as graph:
         texts = {entity.id: entity.label for entity in graph.entities()}
     return _embed(context, config, ENTITY_INDEX, texts, vector_store, models)
+
+
+@dg.asset(group_name="embeddings", kinds={"faiss"}, deps=["graph"])
+@told_plainly
+def relation_embeddings(
+    context: dg.AssetExecutionContext,
+    config: EmbeddingsConfig,
+    graph_store: GraphStoreResource,
+    vector_store: VectorStoreResource,
+    models: ModelsResource,
+    build_lock: BuildLock,
+) -> dg.MaterializeResult:
+    """A vector of each relation, read as a sentence: "Ana works at Kestrel". Idempotent as the others."""
+    with graph_store.connect() as graph:
+        names = {entity.id: entity.label for entity in graph.entities()}
+        texts = {r.id: f"{names[r.head_id]} {r.label} {names[r.tail_id]}" for r in graph.relations()}
+    return _embed(context, config, RELATION_INDEX, texts, vector_store, models)
 
 
 def _embed(

@@ -9,6 +9,8 @@ from resources.vectors.base import VectorStore
 
 CHUNK_INDEX = "chunk_embeddings"
 ENTITY_INDEX = "entity_embeddings"
+RELATION_INDEX = "relation_embeddings"
+COMMUNITY_INDEX = "community_embeddings"
 
 _TEXTS_A_WRITE = 256
 

@@ -1,23 +1,66 @@
 """A question and its answer in plain Python. The op job of job.py takes the same steps."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from resources.errors import GraphCapabilityError, SettingsError
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor
 from resources.models.embedder import Embedder
 from resources.models.llm import ChatModel
+from resources.models.reranker import Reranker
 from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
-from retrico_assets.query.evidence import QueryResult, collect
-from retrico_assets.query.fuse import fuse
+from retrico_assets.query.evidence import Answer, ChunkSource, Evidence, QueryResult, check_collection, collect
+from retrico_assets.query.fuse import DEFAULT_FUSION, Fusion, fuse
 from retrico_assets.query.parse import Failure, Question, explain, link, parse
-from retrico_assets.query.reason import reason
-from retrico_assets.query.retriever import Sources, check_limits, check_strategies, make_retriever, retriever_class
+from retrico_assets.query.reason import TOKEN_BUDGET, reason
+from retrico_assets.query.rerank import RERANKED, rerank
+from retrico_assets.query.retriever import (
+    Sources,
+    TripleScorer,
+    check_limits,
+    check_options,
+    check_strategies,
+    make_retriever,
+    retriever_class,
+)
 
 DEFAULT_STRATEGIES = ("entity", "chunk_embedding", "keyword")
+
+StrategyOptions = Mapping[str, Mapping[str, Any]]
+"""Options by strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a question is answered, once it is checked. ``reranked`` chunks are read by the reranker, 0 without one."""
+
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES
+    options: StrategyOptions = field(default_factory=dict)
+    fusion: Fusion = DEFAULT_FUSION
+    top_k: int = 10
+    reranked: int = 0
+    chunk_source: ChunkSource = "all"
+
+    def __post_init__(self) -> None:
+        """SettingsError for what is unknown, out of range or contradictory."""
+        check_strategies(self.strategies)
+        check_limits(self.top_k, None)
+        self.fusion.check_for(self.strategies)
+        for name, options in self.options.items():
+            check_options(name, options)
+        if self.reranked < 0:
+            raise SettingsError(f"the reranker is to read {self.reranked} chunks; it must be 0 or more")
+        check_collection(self.chunk_source, True, None, self.top_k)
+
+    @property
+    def depth(self) -> int:
+        """How far down each strategy looks: the reranker needs something to choose from."""
+        return max(self.top_k, self.reranked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +81,101 @@ def answer(
     embedder: Embedder | None = None,
     extractor: EntityExtractor | None = None,
     llm: ChatModel | None = None,
+    kg: TripleScorer | None = None,
+    cache: Path | None = None,
+    reranker: Reranker | None = None,
     strategies: Sequence[str] = DEFAULT_STRATEGIES,
+    options: StrategyOptions | None = None,
+    fusion: Fusion = DEFAULT_FUSION,
     top_k: int = 10,
-    hops: int = 2,
+    hops: int | None = None,
+    rerank_top: int = RERANKED,
+    chunk_source: ChunkSource = "all",
+    token_budget: int = TOKEN_BUDGET,
+    on_text: Callable[[str], None] | None = None,
 ) -> QueryResult:
     """Answer a question from what was built.
 
-    Each strategy finds ``top_k`` entities, relations and chunks, several are fused, and ``llm``, if there is one, writes an
-    answer from the chunks. A strategy that fails is reported in the result and the others answer. SettingsError for an
-    unknown strategy and for numbers out of range; nothing else is raised.
+    Each strategy finds ``top_k`` entities, relations and chunks, several are fused, the best ``rerank_top`` chunks are put in
+    order by ``reranker``, if there is one, and ``llm``, if there is one, writes an answer from the chunks (``on_text`` gets it
+    as it is written). ``options`` are those of each strategy, ``hops`` goes to every strategy that has such an option and
+    is not given it there. ``chunk_source`` says whose chunks are collected. A strategy that fails is reported in the
+    result and the others answer. SettingsError for an unknown strategy or option and for numbers out of range,
+    GraphCapabilityError when strategy "graph" is asked for and no provider serves; nothing else is raised.
     """
     names = check_strategies(strategies)
     check_limits(top_k, hops)
+    chosen = merged_options(names, [({"hops": hops}, options or {})])
+    plan = Plan(names, chosen, fusion, top_k, rerank_top if reranker else 0, chunk_source)
     named = needs_names(names)
     asked, failures = parse(question, extractor if named else None)
     if named:
         asked = linked(asked, graph)
-    sources = Sources(graph, texts, vectors, embedder, llm)
-    found = [retrieve(name, asked, sources, top_k, with_hops(name, hops)) for name in names]
-    evidence, problems = collect(merge(found, top_k), texts)
-    failures += failures_of(found) + problems
-    text: str | None = None
-    if llm is not None:
-        text, problems = reason(asked.text, evidence, llm)
+    sources = Sources(graph, texts, vectors, embedder, llm, kg, cache)
+    found = [retrieve(name, asked, sources, plan) for name in names]
+    subgraph = merge(found, plan)
+    failures += failures_of(found)
+    if reranker is not None:
+        subgraph, problems = rerank(asked.text, subgraph, reranker, top_k)
         failures += problems
-    return QueryResult(asked.text, names, text, evidence, failures)
+    evidence, problems = collect(subgraph, texts, graph, source=chunk_source, max_chunks=top_k)
+    told = reason(asked.text, evidence, llm, token_budget=token_budget, on_text=on_text) if llm else Answer()
+    return result_of(asked, names, evidence, failures + problems, told)
+
+
+def result_of(
+    question: Question, strategies: tuple[str, ...], evidence: Evidence, failures: tuple[Failure, ...], told: Answer
+) -> QueryResult:
+    """Evidence and answer together, with all that went wrong on the way."""
+    return QueryResult(
+        question.text,
+        strategies,
+        told.text,
+        evidence,
+        failures + told.failures,
+        told.state,
+        told.inferred,
+        told.notes,
+        told.usage,
+    )
+
+
+def merged_options(
+    strategies: Sequence[str], layers: Sequence[tuple[Mapping[str, Any], StrategyOptions]]
+) -> dict[str, dict[str, Any]]:
+    """The options of each strategy, from layers of shared options (None: not said) and options by strategy.
+
+    A later layer wins; in a layer, what is said for one strategy wins over what is shared by all that have such an option.
+    SettingsError for options of a strategy that is not asked.
+    """
+    for _, own in layers:
+        if strangers := [name for name in own if name not in strategies]:
+            raise SettingsError(
+                f"options for {', '.join(map(repr, strangers))}, but the strategies asked are: {', '.join(strategies)}"
+            )
+    merged: dict[str, dict[str, Any]] = {}
+    for name in strategies:
+        chosen: dict[str, Any] = {}
+        for shared, own in layers:
+            chosen |= {option: value for option, value in shared.items() if value is not None and has_option(name, option)}
+            options = own.get(name, {})
+            if not isinstance(options, Mapping):
+                raise SettingsError(f"options of strategy {name!r} must be names and values, got {options!r}")
+            chosen |= options
+        if chosen:
+            merged[name] = chosen
+    return merged
+
+
+def has_option(strategy: str, option: str) -> bool:
+    """Whether the strategy has an option of that name."""
+    return option in retriever_class(strategy).options.model_fields
 
 
 def needs_names(strategies: Sequence[str]) -> bool:
-    """Whether any of the strategies starts from the entities that the question names."""
-    return any("names" in retriever_class(name).needs for name in strategies)
+    """Whether any of the strategies makes use of the entities that the question names."""
+    kinds = [retriever_class(name) for name in strategies]
+    return any("names" in kind.needs | kind.wants for kind in kinds)
 
 
 def linked(question: Question, graph: GraphStore) -> Question:
@@ -83,24 +191,21 @@ def unlinked(question: Question, error: Exception) -> Question:
     return Question(question.text, question.mentions, fault=f"the question's names could not be looked up: {explain(error)}")
 
 
-def with_hops(strategy: str, hops: int) -> dict[str, Any]:
-    """``hops`` as an option of the strategies that have it."""
-    return {"hops": hops} if "hops" in retriever_class(strategy).options.model_fields else {}
-
-
-def retrieve(
-    strategy: str, question: Question, sources: Sources, top_k: int, options: Mapping[str, Any] | None = None
-) -> Retrieved:
+def retrieve(strategy: str, question: Question, sources: Sources, plan: Plan) -> Retrieved:
     """Let one strategy look; whatever it raises becomes its failure."""
     try:
-        return Retrieved(strategy, make_retriever(strategy, sources, options).retrieve(question, top_k))
+        retriever = make_retriever(strategy, sources, plan.options.get(strategy))
+        return Retrieved(strategy, retriever.retrieve(question, plan.depth))
+    except GraphCapabilityError:
+        raise  # the project is not set up for graph retrieval: no other strategy stands in for it
     except Exception as error:  # a strategy may fail in any way, and the others still answer
         return Retrieved(strategy, Subgraph(), Failure(strategy, explain(error)))
 
 
-def merge(found: Sequence[Retrieved], top_k: int) -> Subgraph:
+def merge(found: Sequence[Retrieved], plan: Plan) -> Subgraph:
     """Fuse what the strategies that could look have found."""
-    return fuse([one.subgraph for one in found if one.failure is None], top_k)
+    looked = {one.strategy: one.subgraph for one in found if one.failure is None}
+    return fuse(looked, plan.top_k, plan.fusion, most_chunks=plan.depth)
 
 
 def failures_of(found: Sequence[Retrieved]) -> tuple[Failure, ...]:

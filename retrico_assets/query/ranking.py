@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from resources.graph.base import GraphStore
-from resources.records import Chunk, Entity, Relation, Scored, Subgraph
+from resources.records import Chunk, Entity, Neighbourhood, Relation, Scored, Subgraph
+from resources.texts.base import TextStore
 from retrico_assets.graph.identity import identity_key
 
 Item = TypeVar("Item", Entity, Relation, Chunk)
 
 _SHORTEST_STEM = 4
 _UNFITTING = 0.25
+_MENTION_WEIGHT = 0.1
 _LITTLE_WORDS = frozenset(
     ("a", "an", "and", "at", "by", "for", "from", "has", "in", "is", "of", "on", "or", "the", "to", "was", "with")
 )
@@ -128,6 +131,59 @@ def _stated(
         if places:
             scores.append((relation, score(relation, 1 / min(places))))
     return ranked_relations(scores, k)
+
+
+def around_entities(
+    question: str, seeds: Mapping[str, float], around: Neighbourhood, texts: TextStore, graph: GraphStore, k: int
+) -> Subgraph:
+    """Entities that score 0 to 1, what is around them, and the chunks that state or mention it.
+
+    Each hop away from a seed halves its score; an entity has the best that reaches it, equals being ordered by the best of
+    their relations, then by id. A relation scores as RelationScorer says, its nearness being the geometric mean of its ends;
+    chunks as stating_chunks says, for the best ``k`` seeds.
+    """
+    scores = _spread(seeds, around)
+    score = RelationScorer(question)
+    found = [(r, score(r, math.sqrt(scores[r.head_id] * scores[r.tail_id]))) for r in around.relations]
+    best: dict[str, float] = {}
+    for relation, value in found:
+        for end in (relation.head_id, relation.tail_id):
+            best[end] = max(best.get(end, 0.0), value)
+    order = sorted((entity for entity, _ in around.entities), key=lambda e: (-scores[e.id], -best.get(e.id, 0.0), e.id))
+    relations = ranked_relations(found, k)
+    entities = with_ends([Scored(entity, scores[entity.id]) for entity in order], relations, k)
+    first = {entity.id: seeds[entity.id] for entity in order if entity.id in seeds}
+    return Subgraph(entities, relations, stating_chunks(relations, dict(islice(first.items(), k)), texts, graph, k))
+
+
+def stating_chunks(
+    relations: Sequence[Scored[Relation]], seeds: Mapping[str, float], texts: TextStore, graph: GraphStore, k: int
+) -> tuple[Scored[Chunk], ...]:
+    """The best ``k`` chunks: the best score of the relations that one states, plus a little for mentioning the seeds.
+
+    That little is a tenth of the mean over the seeds of their score x the score of the mention.
+    """
+    best: dict[str, float] = {}
+    for found in relations:
+        for chunk_id in found.record.chunk_ids:
+            best[chunk_id] = max(best.get(chunk_id, 0.0), found.score)
+    for entity_id, mentions in (graph.chunks_of(list(seeds), limit=5 * k) if seeds else {}).items():
+        for mention in mentions:
+            share = _MENTION_WEIGHT * seeds[entity_id] * unit(mention.score) / len(seeds)
+            best[mention.record.id] = best.get(mention.record.id, 0.0) + share
+    ids = sorted(best, key=lambda id: (-best[id], id))[:k]
+    stored = texts.get_chunks(ids) if ids else {}
+    return tuple(Scored(stored[id], best[id]) for id in ids if id in stored)
+
+
+def _spread(seeds: Mapping[str, float], around: Neighbourhood) -> dict[str, float]:
+    scores = {entity.id: seeds.get(entity.id, 0.0) for entity, _ in around.entities}
+    for _ in range(max((hop for _, hop in around.entities), default=0)):
+        before = dict(scores)
+        for relation in around.relations:
+            for this, that in ((relation.head_id, relation.tail_id), (relation.tail_id, relation.head_id)):
+                scores[that] = max(scores[that], before[this] / 2)
+    return scores
 
 
 def once(ranking: Iterable[Scored[Item]]) -> Iterator[Scored[Item]]:

@@ -17,18 +17,29 @@ from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.query.parse import Question
+from retrico_assets.settings import ProjectSettings
 
 Need = Literal["names", "graph", "texts", "vectors", "embedder", "llm", "kg"]
 
 RETRIEVERS: dict[str, str] = {
     "entity": "retrico_assets.query.entity:EntityRetriever",
+    "community": "retrico_assets.query.community:CommunityRetriever",
     "chunk_embedding": "retrico_assets.query.chunk_embedding:ChunkEmbeddingRetriever",
+    "entity_embedding": "retrico_assets.query.entity_embedding:EntityEmbeddingRetriever",
+    "tool": "retrico_assets.query.tool:ToolRetriever",
+    "path": "retrico_assets.query.path:PathRetriever",
+    "kg_scored": "retrico_assets.query.kg_scored:KGScoredRetriever",
     "keyword": "retrico_assets.query.keyword:KeywordRetriever",
+    "graph": "retrico_assets.query.providers.retriever:GraphRetriever",
+    "hybrid": "retrico_assets.query.hybrid:HybridRetriever",
+    "pagerank": "retrico_assets.query.pagerank:PageRankRetriever",
 }
 """Where the class of each strategy is. A strategy of one's own is added here."""
 
 MOST_HOPS = 10
 MOST_RESULTS = 1000
+
+_REMEDIES = {"llm": "name a language model (models.llm in project.yaml)"}
 
 
 class TripleScorer(Protocol):
@@ -53,6 +64,8 @@ class Sources:
     kg: TripleScorer | None = None
     cache: Path | None = None
     """A folder of the project for what a retriever keeps between processes."""
+    project: ProjectSettings | None = None
+    """Says which graph provider serves; without it the graph store given here does."""
 
 
 class Options(BaseModel):
@@ -102,7 +115,8 @@ def make_retriever(name: str, sources: Sources, options: Mapping[str, Any] | Non
     chosen = check_options(name, options or {})
     missing = sorted(need for need in kind.needs - {"names"} if getattr(sources, need) is None)
     if missing:
-        raise SettingsError(f"strategy {name!r} needs {', '.join(missing)}; give it, or leave the strategy out")
+        remedies = [_REMEDIES.get(need, f"give {need}") for need in missing]
+        raise SettingsError(f"strategy {name!r} needs {', '.join(missing)}: {', '.join(remedies)}, or leave the strategy out")
     return kind.from_sources(sources, chosen)
 
 
@@ -131,9 +145,9 @@ def check_strategies(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_limits(top_k: int, hops: int) -> None:
-    """SettingsError unless 1 <= top_k <= MOST_RESULTS and 0 <= hops <= MOST_HOPS."""
+def check_limits(top_k: int, hops: int | None) -> None:
+    """SettingsError unless 1 <= top_k <= MOST_RESULTS and 0 <= hops <= MOST_HOPS (None: each strategy's own)."""
     if not 1 <= top_k <= MOST_RESULTS:
         raise SettingsError(f"top_k is {top_k}; it must be from 1 to {MOST_RESULTS}")
-    if not 0 <= hops <= MOST_HOPS:
+    if hops is not None and not 0 <= hops <= MOST_HOPS:
         raise SettingsError(f"hops is {hops}; it must be from 0 to {MOST_HOPS}")

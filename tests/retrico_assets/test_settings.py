@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from resources.errors import SettingsError
+from retrico_assets.project import project_resources
 from retrico_assets.settings import load_settings, project_file
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,6 +54,25 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ("models: {entities: {threshold: 3}}", ["models.entities.threshold"]),
         ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "nowhere"]),
         ("models: {llm: {model: m, base_url: 'ftp://x'}}", ["models.llm.base_url", "http"]),
+        ("query: {strategies: [entity, oracle]}", ["query.strategies", "'oracle'", "known are", "pagerank"]),
+        ("query: {strategies: []}", ["query.strategies", "list of names"]),
+        ("query: {options: {oracle: {}}}", ["query.options", "'oracle'", "known are"]),
+        ("query: {options: {entity: {hopz: 1}}}", ["query.options", "'entity'", "hopz", "unknown option", "hops"]),
+        ("query: {options: {entity: {hops: 99}}}", ["query.options", "'entity'", "hops", "10"]),
+        ("query: {fusion: {method: magic}}", ["query.fusion", "'magic'", "rrf, weighted, union, intersection"]),
+        ("query: {fusion: {weights: {oracle: 1}}}", ["query.fusion", "'oracle'", "known are"]),
+        ("query: {fusion: {weights: {entity: 0}}}", ["query.fusion", "'entity'", "above 0"]),
+        ("query: {fusion: {kay: 1}}", ["query.fusion.kay", "unknown key", "min_sources"]),
+        (
+            "query: {strategies: [entity, keyword], fusion: {method: intersection, min_sources: 3}}",
+            ["query", "min_sources is 3", "only 2 strategies"],
+        ),
+        ("query: {reranker: {backend: cross_encoder}}", ["query.reranker", "needs a model", "hub id"]),
+        ("query: {reranker: {backend: embedder, model: m}}", ["query.reranker", "remove model"]),
+        ("query: {reranker: {backend: cross_encoder, model: ./nowhere}}", ["query.reranker.model", "nowhere"]),
+        ("query: {top_k: 0}", ["query.top_k"]),
+        ("query: {hops: 11}", ["query.hops", "10"]),
+        ("query: {chunk_source: middle}", ["query.chunk_source", "head"]),
         ("- a list", ["top level"]),
         ("a: [", ["YAML"]),
     ],
@@ -108,3 +128,20 @@ def test_a_changed_file_is_read_again(project):
     assert load_settings(file).identity == "name"
     file.write_text("identity: name_and_type")
     assert load_settings(file).identity == "name_and_type"
+
+
+def test_the_query_section_says_how_questions_are_answered(project, tmp_path):
+    (tmp_path / "mine").mkdir()
+    settings = load_settings(
+        project(
+            "query: {strategies: [keyword, entity], options: {entity: {hops: 1}}, fusion: {weights: {keyword: 2}}, "
+            "reranker: {backend: cross_encoder, model: mine}}"
+        )
+    )
+    query = settings.query
+    assert query.strategies == ["keyword", "entity"]
+    assert query.options == {"entity": {"hops": 1}}
+    assert (query.fusion.method, query.fusion.weights) == ("rrf", {"keyword": 2.0})
+    assert (query.reranker.model, query.reranker.top) == (str(tmp_path / "mine"), 30)
+    models = project_resources(tmp_path / "project.yaml", settings)["models"]
+    assert models.reranker().name == "mine"

@@ -5,15 +5,18 @@ import subprocess
 import sys
 
 import pytest
-from llm_stub import says, scripted_llm
+from llm_stub import refuses, says, scripted_llm
 
 from resources.errors import SettingsError
 from resources.models.llm import ChatModel
+from resources.models.reranker import EmbedderReranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.answer import answer
-from retrico_assets.query.evidence import Evidence, QueryResult, SourceChunk, collect, escape, render_markdown, to_json
+from retrico_assets.query.evidence import Evidence, QueryResult, SourceChunk, collect
+from retrico_assets.query.fuse import Fusion
 from retrico_assets.query.parse import Failure
+from retrico_assets.query.render import escape, render_markdown, to_json
 
 QUESTION = "Where was Albert Einstein born?"
 
@@ -43,10 +46,22 @@ def test_all_strategies_together_find_the_answer(world):
 
 def test_the_json_has_these_keys_and_no_others(world):
     data = to_json(answer(QUESTION, **world.sources))
-    assert list(data) == ["question", "strategies", "answer", "entities", "relations", "chunks", "errors"]
+    assert list(data) == [
+        "question",
+        "strategies",
+        "answer",
+        "state",
+        "notes",
+        "inferred_relations",
+        "entities",
+        "relations",
+        "chunks",
+        "errors",
+        "usage",
+    ]
     assert set(data["entities"][0]) == {"id", "label", "type", "score"}
-    assert set(data["relations"][0]) == {"id", "head", "relation", "tail", "score", "chunk_ids"}
-    assert set(data["chunks"][0]) == {"id", "source", "title", "text", "start", "end", "score"}
+    assert set(data["relations"][0]) == {"id", "head", "relation", "tail", "score", "chunk_ids", "predicted", "properties"}
+    assert set(data["chunks"][0]) == {"id", "source", "title", "page", "text", "start", "end", "score", "metadata"}
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
@@ -76,9 +91,78 @@ def test_when_all_strategies_fail_the_result_says_so(world):
 
 
 def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
-    for options in ({"strategies": ["nope"]}, {"strategies": []}, {"top_k": 0}, {"hops": -1}):
+    for options in (
+        {"strategies": ["nope"]},
+        {"strategies": []},
+        {"top_k": 0},
+        {"hops": -1},
+        {"options": {"entity": {"hopz": 1}}},
+        {"options": {"community": {}}},
+        {"options": {"entity": 3}},
+        {"fusion": Fusion("intersection", min_sources=9)},
+        {"chunk_source": "middle"},
+        {"rerank_top": -1, "reranker": EmbedderReranker(world.embedder)},
+    ):
         with pytest.raises(SettingsError):
-            answer(QUESTION, **world.sources, **options)
+            answer(QUESTION, **world.sources | {"graph": Down(), "texts": Down()}, **options)
+
+
+def labels(result):
+    return {found.record.label for found in result.evidence.entities}
+
+
+def test_options_go_to_their_strategy_and_win_over_the_shorthand(world):
+    def near(**given):
+        return labels(answer("Albert Einstein", **world.sources, strategies=["entity"], **given))
+
+    assert "Germany" in near()
+    assert "Germany" not in near(hops=1)
+    assert "Germany" not in near(options={"entity": {"hops": 1}})
+    assert "Germany" in near(options={"entity": {"hops": 2}}, hops=1)
+
+
+def test_fusion_is_as_asked(world):
+    def found(*strategies, **given):
+        chunks = answer("Who created C++?", **world.sources, strategies=strategies, **given).evidence.chunks
+        return {chunk.chunk.id: chunk.score for chunk in chunks if chunk.score > 0}
+
+    entity, keyword = set(found("entity")), set(found("keyword"))
+    assert entity < keyword
+    assert set(found("entity", "keyword")) == keyword
+    assert set(found("entity", "keyword", fusion=Fusion("intersection"))) == entity
+    heavy = found("entity", "keyword", fusion=Fusion("weighted", weights={"keyword": 100}))
+    assert list(heavy) == list(found("keyword"))
+    assert max(heavy.values()) >= 100
+
+
+def test_a_reranker_looks_further_down_than_the_result_goes(world):
+    question = "Where was Albert Einstein born?"
+    given = world.sources | {"strategies": ["keyword"], "top_k": 1}
+    assert answer(question, **given).evidence.chunks[0].score > 1
+    reranked = answer(question, **given, reranker=EmbedderReranker(world.embedder))
+    assert [source.chunk.text for source in reranked.evidence.chunks] == ["Albert Einstein was born in Ulm."]
+    assert 0 < reranked.evidence.chunks[0].score <= 1
+
+
+def test_chunks_can_be_those_of_one_end_of_the_relations(world):
+    tails = answer("Where was Albert Einstein born?", **world.sources, strategies=["entity"], top_k=1, chunk_source="tail")
+    assert [source.chunk.id for source in tails.evidence.chunks] == ["einstein.txt#0"]
+    assert tails.failures == ()
+
+
+def test_the_answer_is_given_piece_by_piece(world):
+    pieces = []
+    with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
+        result = answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None), on_text=pieces.append)
+    assert result.answer == "In Ulm [einstein.txt#0]."
+    assert "".join(pieces) == "In Ulm [1]."
+
+
+def test_what_several_strategies_found_is_in_the_prompt_once(world):
+    """OPEN-48: the prompt."""
+    with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
+        answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None))
+    assert stub.prompt.count("Albert Einstein was born in Ulm.") == 1
 
 
 @pytest.mark.parametrize("question", ["", " ", "🤔", "the", "東京", "\0", "'\"`; --", "\udcff"])
@@ -101,7 +185,7 @@ def test_top_k_cuts(world):
 
 
 def test_a_failing_model_leaves_the_evidence(world):
-    with scripted_llm(says("prose")) as stub:
+    with scripted_llm(refuses(401, "who are you?")) as stub:
         result = answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None))
     assert result.answer is None
     assert [failure.strategy for failure in result.failures] == ["reason"]

@@ -1,17 +1,25 @@
 """The op job `query`: the same answer as plain Python gives, each step visible, a failing strategy no failing run."""
 
+import json
 import pickle
 from contextlib import nullcontext
+from typing import ClassVar
 
 import dagster as dg
 import pytest
 from llm_stub import says, scripted_llm
 
-from resources.errors import StoreError
+from resources.dagster_resources import ModelsResource
+from resources.errors import ExtractionError, StoreError
 from resources.models.llm import ChatModel
+from resources.models.reranker import EmbedderReranker
+from retrico_assets.project import ProjectResource
+from retrico_assets.query import retriever
 from retrico_assets.query.answer import answer
-from retrico_assets.query.evidence import to_json
-from retrico_assets.query.job import query_job
+from retrico_assets.query.fuse import Fusion
+from retrico_assets.query.job import QueryConfig, listening, planned, query_job
+from retrico_assets.query.render import to_json
+from retrico_assets.settings import QuerySettings
 
 QUESTION = "Where was Albert Einstein born?"
 
@@ -36,9 +44,10 @@ class Models:
 
     context_tokens = 3000
 
-    def __init__(self, embedder, llm=None):
+    def __init__(self, embedder, llm=None, reranker=None):
         self._embedder = embedder
         self._llm = llm
+        self._reranker = reranker
 
     def entity_extractor(self):
         return None
@@ -49,13 +58,39 @@ class Models:
     def llm(self):
         return self._llm
 
+    def reranker(self):
+        if isinstance(self._reranker, Exception):
+            raise self._reranker
+        return self._reranker
 
-def run(world, llm=None, raise_on_error=True, question=QUESTION, stores=None, **config):
+
+@pytest.fixture
+def project(tmp_path):
+    """Writes a project file, whose query section is the given one."""
+
+    def write(**query):
+        file = tmp_path / "project.yaml"
+        file.write_text(json.dumps({"query": query}))
+        return ProjectResource(file=str(file))
+
+    return write
+
+
+@pytest.fixture
+def run(world, project):
+    def run(**given):
+        return _run(world, given.pop("project", None) or project(), **given)
+
+    return run
+
+
+def _run(world, project, llm=None, reranker=None, raise_on_error=True, question=QUESTION, stores=None, **config):
     resources = {
+        "project": project,
         "graph_store": Given(world.graph),
         "text_store": Given(world.texts),
         "vector_store": Given(world.vectors),
-        "models": Models(world.embedder, llm),
+        "models": Models(world.embedder, llm, reranker),
     } | (stores or {})
     job = dg.Definitions(jobs=[query_job], resources=resources).resolve_job_def("query")
     run_config = {"ops": {"parse_question": {"config": {"question": question, **config}}}}
@@ -67,36 +102,36 @@ def metadata(result, node):
     return {name: entry.value for event in outputs for name, entry in event.event_specific_data.metadata.items()}
 
 
-def test_the_job_gives_what_plain_python_gives(world):
-    result = run(world, top_k=5, hops=1)
+def test_the_job_gives_what_plain_python_gives(run, world):
+    result = run(top_k=5, hops=1)
     assert result.success
     assert result.output_for_node("reason") == to_json(answer(QUESTION, **world.sources, top_k=5, hops=1))
 
 
-def test_the_answer_and_its_evidence_are_shown_as_markdown(world):
+def test_the_answer_and_its_evidence_are_shown_as_markdown(run):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
-        result = run(world, llm=ChatModel(stub.base_url, "m", None))
+        result = run(llm=ChatModel(stub.base_url, "m", None))
     shown = metadata(result, "reason")["answer"]
     assert "In Ulm [1]." in shown
     assert "> Albert Einstein was born in Ulm." in shown
     assert result.output_for_node("reason")["answer"] == "In Ulm [einstein.txt#0]."
 
 
-def test_each_step_shows_what_it_did(world):
-    result = run(world)
+def test_each_step_shows_what_it_did(run):
+    result = run()
     assert "Albert Einstein" in metadata(result, "link")["linked"]
     assert metadata(result, "retrieve")["chunks"] > 0
     assert "born in" in metadata(result, "fuse")["top relations"]
     assert "einstein.txt" in metadata(result, "collect")["chunk texts"]
 
 
-def test_every_strategy_is_a_step(world):
-    result = run(world, strategies=["entity", "keyword"])
+def test_every_strategy_is_a_step(run):
+    result = run(strategies=["entity", "keyword"])
     assert set(result.output_for_node("retrieve")) == {"entity", "keyword"}
 
 
-def test_a_failing_strategy_is_shown_and_the_run_goes_on(world):
-    result = run(world, stores={"vector_store": Unreachable()})
+def test_a_failing_strategy_is_shown_and_the_run_goes_on(run):
+    result = run(stores={"vector_store": Unreachable()})
     assert result.success
     data = result.output_for_node("reason")
     assert [error["strategy"] for error in data["errors"]] == ["chunk_embedding"]
@@ -105,35 +140,200 @@ def test_a_failing_strategy_is_shown_and_the_run_goes_on(world):
     assert "CANARY" not in str(result.all_events)
 
 
-def test_a_strategy_opens_only_what_it_needs(world):
-    result = run(world, strategies=["keyword"], stores={"vector_store": Unreachable(), "models": Models(None)})
+def test_a_strategy_opens_only_what_it_needs(run):
+    result = run(strategies=["keyword"], stores={"vector_store": Unreachable(), "models": Models(None)})
     assert result.output_for_node("reason")["errors"] == []
 
 
-def test_stores_that_are_all_down_leave_a_result_that_says_so(world):
+def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
     down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
-    result = run(world, stores=down)
+    result = run(stores=down)
     assert result.success
     errors = result.output_for_node("reason")["errors"]
     assert {error["strategy"] for error in errors} == {"entity", "chunk_embedding", "keyword", "collect"}
 
 
-@pytest.mark.parametrize("config", [{"strategies": ["nope"]}, {"strategies": []}, {"top_k": 0}, {"hops": -1}])
-def test_a_wrong_config_fails_the_run(world, config):
-    with pytest.raises(dg.Failure, match=r"must be|known are"):
-        run(world, **config)
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"strategies": ["nope"]}, ["'nope'", "known are"]),
+        ({"strategies": []}, ["must be a list"]),
+        ({"top_k": 0}, ["top_k is 0"]),
+        ({"hops": -1}, ["hops is -1"]),
+        ({"options": {"entity": {"hopz": 2}}}, ["'entity'", "hopz", "unknown option", "known options", "hops"]),
+        ({"options": {"entity": {"hops": "far"}}}, ["'entity'", "hops", "integer"]),
+        ({"options": {"entity": 3}}, ["'entity'", "names and values"]),
+        ({"options": {"path": {}}}, ["'path'", "strategies asked are", "keyword"]),
+        ({"fusion": "magic"}, ["'magic'", "intersection"]),
+        ({"weights": {"oracle": 1}}, ["'oracle'", "known are"]),
+        ({"weights": {"entity": -1}}, ["'entity'", "above 0"]),
+        ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "3 strategies"]),
+        ({"chunk_source": "middle"}, ["'middle'", "head"]),
+        ({"rerank": True}, ["no reranker", "query.reranker", "project.yaml"]),
+        ({"strategies": ["chunk_embedding"], "active_after": "1905"}, ["active_after", "no strategy asked looks at dates"]),
+    ],
+)
+def test_a_wrong_config_fails_the_run_before_anything_is_looked_up(run, config, words):
+    down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
+    with pytest.raises(dg.Failure) as failure:
+        run(stores=down, **config)
+    for word in words:
+        assert word in failure.value.description
 
 
 @pytest.mark.parametrize("question", ["", "🤔", "東京はどこですか", "the of"])
-def test_any_question_runs(world, question):
-    assert run(world, question=question).output_for_node("reason")["errors"] == []
+def test_any_question_runs(run, question):
+    assert run(question=question).output_for_node("reason")["errors"] == []
 
 
-def test_what_steps_hand_on_is_small_plain_data(world):
+def test_what_steps_hand_on_is_small_plain_data(run):
     """OPEN-47, the part of the query: no store, client or model goes from step to step."""
-    result = run(world)
-    for node in ("parse_question", "link", "retrieve", "fuse", "collect", "reason"):
+    result = run()
+    for node in ("parse_question", "link", "retrieve", "fuse", "rerank", "collect", "reason"):
         value = result.output_for_node(node)
         data = pickle.dumps(value)
         assert pickle.loads(data) == value
         assert len(data) < 20_000
+
+
+def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
+    mine = project(
+        strategies=["keyword", "entity"],
+        options={"entity": {"hops": 0}, "path": {"max_length": 2}},
+        top_k=3,
+        fusion={"method": "weighted", "weights": {"keyword": 5}},
+    )
+    ours = run(project=mine).output_for_node("reason")
+    assert ours == to_json(
+        answer(
+            QUESTION,
+            **world.sources,
+            strategies=["keyword", "entity"],
+            options={"entity": {"hops": 0}},
+            top_k=3,
+            fusion=Fusion("weighted", weights={"keyword": 5}),
+        )
+    )
+    theirs = run(project=mine, strategies=["entity"], top_k=1, hops=1).output_for_node("reason")
+    assert theirs == to_json(answer(QUESTION, **world.sources, strategies=["entity"], top_k=1, hops=1))
+
+
+@pytest.mark.parametrize(
+    ("project", "config", "hops"),
+    [
+        ({}, {}, {}),
+        ({"hops": 1}, {}, {"hops": 1}),
+        ({"hops": 1, "options": {"entity": {"hops": 2}}}, {}, {"hops": 2}),
+        ({"hops": 1, "options": {"entity": {"hops": 2}}}, {"hops": 3}, {"hops": 3}),
+        ({"hops": 1}, {"hops": 3, "options": {"entity": {"hops": 4}}}, {"hops": 4}),
+    ],
+)
+def test_the_run_wins_over_the_project_and_an_option_over_the_shorthand(project, config, hops):
+    plan = planned(QueryConfig(question="?", strategies=["entity"], **config), QuerySettings(**project))
+    assert plan.options.get("entity", {}) == hops
+
+
+def test_dates_go_to_the_strategies_that_look_at_them():
+    config = QueryConfig(question="?", strategies=["entity", "chunk_embedding"], active_after="1905-01-01")
+    assert planned(config, QuerySettings()).options == {"entity": {"active_after": "1905-01-01"}}
+
+
+def test_the_fused_chunks_are_put_in_order_by_the_reranker(run, world, project):
+    reranked = project(reranker={"backend": "embedder"})
+    result = run(project=reranked, reranker=EmbedderReranker(world.embedder), top_k=2, strategies=["keyword"])
+    question, *texts = world.embedder.embed([QUESTION, *(chunk["text"] for chunk in result.output_for_node("reason")["chunks"])])
+    scores = [chunk["score"] for chunk in result.output_for_node("reason")["chunks"]]
+    assert scores == pytest.approx([float(question @ text) for text in texts])
+    assert len(scores) == 2
+    assert scores == sorted(scores, reverse=True)
+    assert metadata(result, "rerank")["reranked"] > 2
+    assert metadata(result, "rerank")["reranker"] == "hashed-words"
+    assert metadata(run(project=reranked, rerank=False), "rerank")["reranked"] == 0
+    assert result.output_for_node("reason") == to_json(
+        answer(QUESTION, **world.sources, reranker=EmbedderReranker(world.embedder), top_k=2, strategies=["keyword"])
+    )
+
+
+def test_a_reranker_that_the_loaded_definitions_do_not_know_is_told(run, project):
+    errors = run(project=project(reranker={"backend": "embedder"})).output_for_node("reason")["errors"]
+    assert [error["strategy"] for error in errors] == ["rerank"]
+    assert "reload" in errors[0]["error"]
+
+
+def test_a_reranker_that_can_not_be_loaded_leaves_the_fused_ranking(run, project):
+    whole = run(top_k=2).output_for_node("reason")
+    result = run(project=project(reranker={"backend": "embedder", "top": 2}), reranker=ExtractionError("no weights"), top_k=2)
+    data = result.output_for_node("reason")
+    assert data["chunks"] == whole["chunks"]
+    assert data["errors"] == [{"strategy": "rerank", "error": "no weights"}]
+    assert "no weights" in metadata(result, "rerank")["errors"]
+
+
+class Probe(retriever.Retriever):
+    """Says which sources it was given."""
+
+    name = "probe"
+    needs = frozenset(("graph",))
+    wants = frozenset(("names", "vectors", "llm", "kg"))
+    seen: ClassVar[list] = []
+
+    @classmethod
+    def from_sources(cls, sources, options):
+        cls.seen.append(sources)
+        return cls()
+
+    def retrieve(self, question, k):
+        self.seen.append(question)
+        return retriever.Subgraph()
+
+
+@pytest.fixture
+def probe(monkeypatch):
+    monkeypatch.setitem(retriever.RETRIEVERS, "probe", f"{__name__}:Probe")
+    monkeypatch.setattr(Probe, "seen", [])
+    return Probe.seen
+
+
+def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
+    with scripted_llm(says("hello")) as stub:
+        result = run(strategies=["probe"], llm=ChatModel(stub.base_url, "m", None))
+    sources, question = probe
+    assert (sources.graph, sources.vectors, sources.texts, sources.embedder) == (world.graph, world.vectors, None, None)
+    assert sources.llm.model == "m"
+    assert (sources.kg, sources.cache.name) == (None, "query_cache")
+    assert [entity.label for entity in question.entities] == ["Albert Einstein"]
+    assert result.output_for_node("reason")["errors"] == []
+
+
+def test_a_want_that_can_not_be_opened_is_left_out(run, probe):
+    result = run(strategies=["probe"], stores={"vector_store": Unreachable()})
+    assert probe[0].vectors is None
+    assert result.output_for_node("reason")["errors"] == []
+
+
+def test_a_strategy_without_the_language_model_it_needs_says_what_to_do(run):
+    result = run(strategies=["tool", "keyword"])
+    error = result.output_for_node("reason")["errors"][0]
+    assert error["strategy"] == "tool"
+    assert "models.llm in project.yaml" in error["error"]
+
+
+def test_the_answer_can_be_listened_to(run):
+    pieces = []
+    with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub, listening(pieces.append):
+        run(llm=ChatModel(stub.base_url, "m", None))
+    assert "".join(pieces) == "In Ulm [1]."
+
+
+def test_what_the_language_model_took_is_shown(run):
+    with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
+        shown = metadata(run(llm=ChatModel(stub.base_url, "m", None)), "reason")
+    assert (shown["llm requests"], shown["prompt tokens"], shown["completion tokens"]) == (1, 7, 3)
+
+
+def test_the_models_of_a_project_give_its_reranker():
+    models = {"entity_labels": [], "relation_labels": [], "entities": {}, "embedding": {"model": "all-MiniLM-L6-v2"}}
+    assert ModelsResource(**models).reranker() is None
+    assert ModelsResource(**models, reranking={"backend": "embedder"}).reranker().name == "all-MiniLM-L6-v2"
+    named = ModelsResource(**models, reranking={"backend": "cross_encoder", "model": "some/model", "batch_size": 4})
+    assert named.reranker().name == "some/model"

@@ -1,0 +1,31 @@
+"""`retrico eval`: the asset `retrieval_report`, as a table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retrico_assets.cli.build import failures
+from retrico_assets.cli.instance import opened_instance, run_job
+
+
+@dataclass(frozen=True)
+class EvalOutcome:
+    """The table as Markdown, the scores as `--json` prints them, and what failed, in words."""
+
+    markdown: str
+    scores: list[dict[str, Any]]
+    failures: tuple[str, ...]
+
+
+def evaluate(questions: Path | None, strategies: list[str], log_level: str) -> EvalOutcome:
+    """Run the job `evaluate` of the project in force."""
+    config = {
+        **({"questions": str(questions.absolute())} if questions else {}),
+        **({"strategies": strategies} if strategies else {}),
+    }
+    with opened_instance() as instance:
+        run = run_job("evaluate", {"ops": {"retrieval_report": {"config": config}}}, instance, log_level)
+    made = run.asset_materializations_for_node("retrieval_report") if run.success else []
+    metadata: dict[str, Any] = dict(made[0].metadata) if made else {}
+    table, scores = (metadata["recall"].value, metadata["scores"].value) if metadata else ("", [])
+    return EvalOutcome(table, scores, tuple(failures(run)))

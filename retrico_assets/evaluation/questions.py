@@ -1,0 +1,46 @@
+"""Questions whose answering documents are known: what retrieval is measured with."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from resources.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQuestion:
+    """A question and the sources (paths relative to the corpus) of all documents that its answer rests on."""
+
+    question: str
+    sources: frozenset[str]
+
+
+def read_questions(file: Path) -> list[GoldQuestion]:
+    """Read a JSON Lines file: a line {"question": "...", "sources": ["a.md", "b.md"]} each; other keys are passed over.
+
+    SettingsError, naming file and line, for one that is missing, empty or holds something else.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the questions {file} can't be read: {error}") from error
+    questions = [_question(line, f"{file}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    if not questions:
+        raise SettingsError(f"the questions {file} are empty; write one JSON object a line, with question and sources")
+    return questions
+
+
+def _question(line: str, where: str) -> GoldQuestion:
+    try:
+        data: Any = json.loads(line)
+    except ValueError as error:
+        raise SettingsError(f"{where} is no JSON: {error}") from error
+    question = data.get("question") if isinstance(data, Mapping) else None
+    sources = data.get("sources") if isinstance(data, Mapping) else None
+    if not isinstance(question, str) or not isinstance(sources, list) or not sources:
+        raise SettingsError(f'{where} needs "question" (text) and "sources" (a list of document sources), it is {line:.200}')
+    if not all(isinstance(source, str) for source in sources):
+        raise SettingsError(f"{where}: sources must be texts, they are {sources!r:.200}")
+    return GoldQuestion(question, frozenset(sources))

@@ -1,0 +1,64 @@
+"""Measuring retrieval: the figures by hand, and on a small world."""
+
+import json
+
+import pytest
+from query_world import small_world
+
+from resources.errors import SettingsError
+from retrico_assets.evaluation.measure import Way, measure
+from retrico_assets.evaluation.metrics import all_at, recall_at
+from retrico_assets.evaluation.questions import GoldQuestion, read_questions
+from retrico_assets.query.retriever import Sources
+
+
+def test_recall_counts_what_is_wanted_among_the_first():
+    ranked = ["a", "b", "c", "d"]
+    assert recall_at(ranked, {"b", "d"}, 2) == 0.5
+    assert recall_at(ranked, {"b", "d"}, 4) == 1
+    assert recall_at([], {"b"}, 5) == 0
+    assert (all_at(ranked, {"a", "b"}, 2), all_at(ranked, {"a", "c"}, 2)) == (1, 0)
+
+
+def test_ways_are_scored_and_a_failing_strategy_is_told(tmp_path):
+    world = small_world(tmp_path)
+    questions = [
+        GoldQuestion("Where was Albert Einstein born?", frozenset(["einstein.txt"])),
+        GoldQuestion("Who created C++?", frozenset(["languages.txt", "paris.txt"])),
+    ]
+    sources = Sources(graph=world.graph, texts=world.texts)
+    ways = [Way("keyword", ("keyword",)), Way("none", ("chunk_embedding",)), Way("both", ("keyword", "chunk_embedding"))]
+    keyword, none, both = measure(questions, ways, sources, None).scores
+    assert (keyword.questions, keyword.recall_at_2, keyword.all_at_8) == (2, 75, 50)
+    assert (none.recall_at_10, sum(none.errors.values())) == (0, 2)
+    assert "chunk_embedding" in next(iter(none.errors))
+    assert both.recall_at_2 == keyword.recall_at_2
+    assert keyword.milliseconds > 0
+    world.texts.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("{", "no JSON"),
+        ('{"question": "Who?"}', "sources"),
+        ('{"question": "Who?", "sources": []}', "sources"),
+        ('{"question": "Who?", "sources": [1]}', "must be texts"),
+        ("[]", "needs"),
+        ("", "empty"),
+    ],
+)
+def test_a_bad_line_of_questions_is_told_with_its_place(tmp_path, line, fault):
+    file = tmp_path / "questions.jsonl"
+    file.write_text(line)
+    with pytest.raises(SettingsError, match=fault) as told:
+        read_questions(file)
+    assert str(file) in str(told.value)
+
+
+def test_questions_keep_their_letters(tmp_path):
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps({"question": "東京?", "sources": ["tokyo.txt"], "id": 3}, ensure_ascii=False) + "\n\n")
+    assert read_questions(file) == [GoldQuestion("東京?", frozenset(["tokyo.txt"]))]
+    with pytest.raises(SettingsError, match="can't be read"):
+        read_questions(tmp_path / "none.jsonl")
