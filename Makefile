@@ -33,7 +33,7 @@ help: ## what there is
 
 demo: .venv/.demo ## build the demo and ask it a question
 	$(BIN)/retrico build --project $(DEMO)
-	$(BIN)/retrico query "$(QUESTION)" --project $(DEMO) --strategy entity,keyword,chunk_embedding --top-k 5
+	$(BIN)/retrico query "$(QUESTION)" --project $(DEMO) --top-k 5
 	@echo
 	@echo "The same in a browser:  make ui     (then open http://127.0.0.1:3000)"
 	@echo "Your own documents:     put them into a folder corpus/ and run  $(BIN)/retrico build"

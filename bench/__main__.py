@@ -6,7 +6,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("chunking", "vectors", "graph", "query", "extraction", "rebuild")
+MODULES = ("chunking", "vectors", "graph", "communities", "query", "extraction", "rebuild")
 
 
 def main() -> None:

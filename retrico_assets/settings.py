@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
@@ -13,6 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, 
 
 from resources.errors import SettingsError
 from retrico_assets.query.graph_handle import KnowledgeEntry, check_entries
+
+if TYPE_CHECKING:
+    from retrico_assets.communities.detect import Detection
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
 
@@ -234,6 +237,32 @@ def _told_here(check: Callable[..., Result], *values: Any, **named: Any) -> Resu
         raise ValueError(str(error)) from None
 
 
+class CommunitySettings(_Section):
+    """How communities are detected (communities/detect.py) and summarised (communities/summarise.py)."""
+
+    method: Literal["auto", "louvain", "leiden"] = "auto"
+    levels: int = 3
+    resolution: float = 1.0
+    seed: int = 42
+    top_k: int = Field(default=10, ge=1, le=100)
+    token_budget: int = Field(default=2000, ge=200)
+    token_limit: int | None = Field(default=None, ge=0)
+
+    @property
+    def detection(self) -> "Detection":
+        from retrico_assets.communities.detect import Detection
+
+        return Detection(self.method, self.levels, self.resolution, self.seed)
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> "CommunitySettings":
+        if self.model_fields_set:
+            from retrico_assets.communities.partition import chosen_method
+
+            _told_here(chosen_method, _told_here(lambda: self.detection).method)
+        return self
+
+
 class Neo4jSettings(_Section):
     """A Neo4j database that retrieval reads. Without ``uri``, NEO4J_URI counts."""
 
@@ -268,6 +297,35 @@ class RetrievalSettings(_Section):
     knowledge: Annotated[list[KnowledgeEntry], AfterValidator(check_entries)] = []
 
 
+class KGSettings(_Section):
+    """The KG model: what it learns from, and how it is trained.
+
+    ``triples`` names a file of three columns or a folder with train.txt, valid.txt and test.txt; without it the graph is
+    learned. ``pipeline`` holds any further option of PyKEEN's pipeline, such as {stopper: early, loss: nssa}.
+    """
+
+    triples: str | None = None
+    split: list[float] = [0.8, 0.1, 0.1]
+    model: str = Field(default="RotatE", min_length=1)
+    embedding_dim: PositiveInt = 128
+    epochs: PositiveInt = 100
+    batch_size: PositiveInt = 256
+    learning_rate: float = Field(default=0.01, gt=0)
+    negatives: PositiveInt | None = None
+    inverse_triples: bool = False
+    pipeline: dict[str, Any] = {}
+    seed: int = Field(default=42, ge=0, lt=2**32)
+    device: str = "cpu"
+
+    @field_validator("split")
+    @classmethod
+    def _split_is_one(cls, shares: list[float]) -> list[float]:
+        from retrico_assets.kg.triples import check_ratios
+
+        _told_here(check_ratios, shares)
+        return shares
+
+
 class ProjectSettings(_Section):
     """A whole project. Paths are absolute once it is loaded."""
 
@@ -277,12 +335,19 @@ class ProjectSettings(_Section):
     labels: LabelSettings = LabelSettings()
     models: ModelSettings = ModelSettings()
     stores: StoreSettings = StoreSettings()
+    kg: KGSettings = KGSettings()
     query: QuerySettings = QuerySettings()
     retrieval: RetrievalSettings = RetrievalSettings()
+    communities: CommunitySettings = CommunitySettings()
 
     @property
     def data_folder(self) -> Path:
         return Path(self.data)
+
+    @property
+    def query_cache(self) -> Path:
+        """What strategies keep between processes."""
+        return self.data_folder / "query_cache"
 
     @model_validator(mode="after")
     def _relations_have_a_model(self) -> "ProjectSettings":
@@ -423,6 +488,7 @@ def _with_absolute_paths(file: Path, settings: ProjectSettings) -> ProjectSettin
             "data": absolute(settings.data),
             "corpus": settings.corpus.model_copy(update={"path": absolute(corpus_path) if corpus_path else None}),
             "models": models.model_copy(update=updates),
+            "kg": settings.kg.model_copy(update={"triples": absolute(settings.kg.triples) if settings.kg.triples else None}),
             "query": query,
         }
     )

@@ -82,8 +82,8 @@ class GraphStore(Store):
         equal length are ordered by the least score of their relations, greatest first, then by their entities' ids. An
         empty list for a pair that nothing joins, that holds an unknown id, or twice the same one.
 
-        Where entities have very many neighbours only some ways through them are looked at: a path that is given always
-        exists, a shortest one is always among them, but longer ones may be missed.
+        Of more than 5,000 entities at one distance from an end, and of more than 500 ways of one length, only the first by id
+        are followed: paths may be missed there, a path that is given always exists.
         """
 
     @abstractmethod

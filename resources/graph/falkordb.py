@@ -167,6 +167,10 @@ class FalkorDBGraphStore(CypherGraphStore):
             except StoreError:
                 if not self._is_searchable(client, label):  # no other process made it in the meantime
                     raise
+        self._wait_for_indexes(client)
+
+    def _wait_for_indexes(self, client: "Redis") -> None:
+        """Until they are whole: a full-text index that is being made, after a restart too, finds only a part."""
         deadline = time.monotonic() + _INDEXING_SECONDS
         while any(status != "OPERATIONAL" for _, status, _ in self._indexes(client)):
             if time.monotonic() > deadline:
@@ -216,6 +220,7 @@ class FalkorDBGraphStore(CypherGraphStore):
     def _connected(self) -> "Redis":
         if self._client is None:
             self._client = self._connect()
+            self._wait_for_indexes(self._client)
         return self._client
 
     def _drop_client(self) -> None:

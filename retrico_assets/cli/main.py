@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from resources.errors import RetricoError
+from resources.errors import RetricoError, SettingsError
 from retrico_assets.settings import ProjectSettings, load_settings, project_file
 
 app = typer.Typer(
@@ -70,7 +70,7 @@ class _QueryCommand(TyperCommand):
 def query(
     question: Annotated[str, typer.Argument(help="The question, as you would ask it.")],
     strategy: Annotated[
-        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else three of them.")
+        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else entity and pagerank.")
     ] = "",
     option: Annotated[
         list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. May be given many times.")
@@ -122,6 +122,44 @@ def query(
             typer.echo(f"warning: {error}", err=True)
         errors = []
     _end_with((*outcome.failures, *errors))
+
+
+@app.command()
+def community(
+    method: Annotated[str | None, typer.Option(help="louvain, leiden, or auto: leiden where it is installed.")] = None,
+    levels: Annotated[int | None, typer.Option(help="Levels at most, the finest first.")] = None,
+    resolution: Annotated[float | None, typer.Option(help="More than 1: more and smaller communities.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Fixes the order in which entities are looked at.")] = None,
+    ask: Annotated[str | None, typer.Option(help="Ask all communities of a level this question instead.")] = None,
+    level: Annotated[int | None, typer.Option(help="With --ask: the level to ask. Default: chosen by size.")] = None,
+    project: Project = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the communities of the graph, and give them titles, summaries, vectors and a report.
+
+    What has not changed is not done again. What is left out is as `communities` in project.yaml says.
+    """
+    _use(project)
+    from retrico_assets.cli import community as communities
+
+    if level is not None and ask is None:
+        raise SettingsError("--level goes with --ask; for how many levels to detect, give --levels")
+    if ask is not None:
+        answer = communities.ask(ask, level)
+        if as_json:
+            _print_json(communities.answer_to_json(ask, answer))
+        else:
+            typer.echo("\n".join(communities.answer_lines(answer)))
+        _end_with(tuple(failure.error for failure in answer.failures))
+        return
+    settings = {"method": method, "levels": levels, "resolution": resolution, "seed": seed}
+    outcome = communities.detect_communities(settings, _log_level(verbose))
+    if as_json:
+        _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {}))
+    elif outcome.summary["method"]:
+        typer.echo("\n".join(communities.describe(outcome.summary)))
+    _end_with(outcome.failures)
 
 
 @app.command()

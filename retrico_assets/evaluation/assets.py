@@ -35,7 +35,9 @@ class RetrievalReportConfig(dg.Config):
 
 
 @dg.asset(
-    group_name="evaluation", deps=["graph", "chunk_embeddings", "entity_embeddings", "relation_embeddings"], kinds={"python"}
+    group_name="evaluation",
+    deps=["entity_graph", "chunk_embeddings", "entity_embeddings", "relation_embeddings"],
+    kinds={"python"},
 )
 @told_plainly
 def retrieval_report(
@@ -58,7 +60,7 @@ def retrieval_report(
             vectors=opened.enter_context(vector_store.connect()),
             embedder=models.embedder(),
             llm=models.llm(),
-            cache=data / "query_cache",
+            cache=project.settings.query_cache,
         )
         ways = _ways(config.strategies, config.fused, sources)
         measured = measure(

@@ -29,7 +29,7 @@ from retrico_assets.query.retriever import (
     retriever_class,
 )
 
-DEFAULT_STRATEGIES = ("entity", "chunk_embedding", "keyword")
+DEFAULT_STRATEGIES = ("entity", "pagerank")
 
 StrategyOptions = Mapping[str, Mapping[str, Any]]
 """Options by strategy."""

@@ -281,7 +281,7 @@ def _opened(context: dg.OpExecutionContext, strategy: str, opened: ExitStack) ->
     found |= {want: _open_if_it_can(context, want, opened, strategy) for want in kind.wants - kind.needs}
     found.pop("names", None)
     settings = context.resources.project.settings
-    return Sources(**found, cache=settings.data_folder / "query_cache", project=settings)
+    return Sources(**found, cache=settings.query_cache, project=settings)
 
 
 def _open(need: Need, resources: Any, opened: ExitStack) -> Any:

@@ -28,12 +28,13 @@ _UNCAPITALISED = 0.25
 
 
 class PageRankOptions(Options):
-    """The three weights are shares of the walker's starts; those of kinds that find nothing go to the others."""
+    """The four weights are shares of the walker's starts; those of kinds that find nothing go to the others."""
 
     damping: float = Field(default=0.5, ge=0, lt=1, description="How probably the walker goes on instead of starting again.")
     name_weight: float = Field(default=1.0, ge=0, description="Starts at the entities and titles that the question names.")
     triple_weight: float = Field(default=0.1, ge=0, description="Starts at the ends of relations that say what it asks.")
-    chunk_weight: float = Field(default=0.05, ge=0, description="Starts at chunks of similar meaning.")
+    chunk_weight: float = Field(default=0.025, ge=0, description="Starts at chunks of similar meaning.")
+    keyword_weight: float = Field(default=0.025, ge=0, description="Starts at chunks that share words with it.")
     triples: int = Field(default=5, ge=1, description="Relations to start from.")
     triple_score: float = Field(default=0.7, ge=-1, le=1, description="Least similarity of such a relation.")
     chunks: int = Field(default=100, ge=1, description="Chunks to start from.")
@@ -96,6 +97,7 @@ class PageRankRetriever(Retriever):
             (options.name_weight, self._names),
             (options.triple_weight, self._triples),
             (options.chunk_weight, self._similar_chunks),
+            (options.keyword_weight, self._worded_chunks),
         )
         seeds = np.zeros(whole.transition.shape[0])
         for weight, find in kinds:
@@ -136,15 +138,12 @@ class PageRankRetriever(Retriever):
         return seeds
 
     def _similar_chunks(self, question: Question, whole: EntityGraph) -> np.ndarray:
-        """Scores from 1 for the nearest down to 0 for the last of those looked at."""
-        seeds = np.zeros(whole.transition.shape[0])
         hits = search_index(self._vectors, self._embedder, CHUNK_INDEX, [question.text], self._options.chunks)[0]
-        known = [hit for hit in hits if hit.record in whole.chunk_number]
-        if known:
-            least, spread = known[-1].score, known[0].score - known[-1].score
-            for hit in known:
-                seeds[whole.chunk_number[hit.record]] = (hit.score - least) / spread if spread > 0 else 1.0
-        return seeds
+        return _chunk_seeds(whole, [(hit.record, hit.score) for hit in hits])
+
+    def _worded_chunks(self, question: Question, whole: EntityGraph) -> np.ndarray:
+        hits = self._texts.search(question.text, self._options.chunks)
+        return _chunk_seeds(whole, [(hit.record.id, hit.score) for hit in hits])
 
     def _entities_and_relations(
         self, question: Question, whole: EntityGraph, shares: np.ndarray, k: int
@@ -171,6 +170,17 @@ class PageRankRetriever(Retriever):
         ids = sorted(best, key=lambda id: (-best[id], id))[:k]
         stored = self._texts.get_chunks(ids)
         return tuple(Scored(stored[id], best[id]) for id in ids if id in stored)
+
+
+def _chunk_seeds(whole: EntityGraph, ranked: Sequence[tuple[str, float]]) -> np.ndarray:
+    """From 1 for the best chunk down to 0 for the last of those looked at (1 for all, if they score the same)."""
+    seeds = np.zeros(whole.transition.shape[0])
+    known = [(id, score) for id, score in ranked if id in whole.chunk_number]
+    if known:
+        least, spread = known[-1][1], known[0][1] - known[-1][1]
+        for id, score in known:
+            seeds[whole.chunk_number[id]] = (score - least) / spread if spread > 0 else 1.0
+    return seeds
 
 
 def _best(shares: np.ndarray, k: int) -> Sequence[int]:

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resources.graph.embedded import open_embedded, stop_embedded
-from resources.graph.encoding import literal
+from resources.graph.encoding import clean_text, literal
+from resources.graph.fulltext import question_phrases
 
 
 def _texts(store, *texts):
@@ -123,6 +124,17 @@ def test_no_question_is_an_error(store, question):
     assert all(scored.score > 0 for scored in found)
     assert [s.score for s in found] == sorted((s.score for s in found), reverse=True)
     store.search_entities(question, 3)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=30))
+def test_any_text_with_words_is_found_by_itself(store, text):
+    graph = document("any", Says(text, [("x" + text, "thing", 0.5)]))
+    store.replace_documents([replace(graph, mentions=(replace(graph.mentions[0], entity_id="it"),))])
+    (named,) = store.search_entities("x" + text, 1)
+    assert (named.record.id, named.score) == ("it", 1.0)
+    if question_phrases(text):
+        assert [scored.record.text for scored in store.search_chunks(text, 1)] == [clean_text(text)]
 
 
 def test_more_and_rarer_words_of_the_question_come_first(store):
@@ -262,12 +274,15 @@ def test_a_graph_from_before_there_was_search_is_completed_when_it_is_opened(tmp
         stop_embedded(tmp_path)
 
 
+@pytest.mark.slow
 def test_search_is_there_again_after_a_restart(tmp_path):
     try:
         with open_embedded(tmp_path) as store:
             _texts(store, *PROSE)
+            _named(store, *[f"thing {n}" for n in range(20_000)])
             assert _chunks(store, "What is the largest city")[0] == PROSE[2]
             stop_embedded(tmp_path)
+            assert _entities(store, "thing 19999", k=1) == ["thing 19999"]
             assert _chunks(store, "What is the largest city")[0] == PROSE[2]
             assert len(_chunks(store, "the and of largest")) == 1
     finally:

@@ -85,7 +85,7 @@ def test_an_unbuilt_index_says_what_to_build(world):
 def test_when_all_strategies_fail_the_result_says_so(world):
     result = answer(QUESTION, **world.sources | {"graph": Down(), "texts": Down(), "vectors": Down()})
     assert result.all_failed
-    assert {failure.strategy for failure in result.failures} == {"entity", "chunk_embedding", "keyword"}
+    assert {failure.strategy for failure in result.failures} == {"entity", "pagerank"}
     assert result.evidence == Evidence()
     assert not answer(QUESTION, **world.sources | {"vectors": Down()}).all_failed
 

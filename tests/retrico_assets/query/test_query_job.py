@@ -134,7 +134,7 @@ def test_a_failing_strategy_is_shown_and_the_run_goes_on(run):
     result = run(stores={"vector_store": Unreachable()})
     assert result.success
     data = result.output_for_node("reason")
-    assert [error["strategy"] for error in data["errors"]] == ["chunk_embedding"]
+    assert [error["strategy"] for error in data["errors"]] == ["pagerank"]
     assert data["chunks"][0]["text"] == "Albert Einstein was born in Ulm."
     assert "chunk\\_embedding" in metadata(result, "fuse")["errors"]
     assert "CANARY" not in str(result.all_events)
@@ -150,7 +150,7 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
     result = run(stores=down)
     assert result.success
     errors = result.output_for_node("reason")["errors"]
-    assert {error["strategy"] for error in errors} == {"entity", "chunk_embedding", "keyword", "collect"}
+    assert {error["strategy"] for error in errors} == {"entity", "pagerank", "collect"}
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
         ({"options": {"entity": {"hopz": 2}}}, ["'entity'", "hopz", "unknown option", "known options", "hops"]),
         ({"options": {"entity": {"hops": "far"}}}, ["'entity'", "hops", "integer"]),
         ({"options": {"entity": 3}}, ["'entity'", "names and values"]),
-        ({"options": {"path": {}}}, ["'path'", "strategies asked are", "keyword"]),
+        ({"options": {"path": {}}}, ["'path'", "strategies asked are", "pagerank"]),
         ({"fusion": "magic"}, ["'magic'", "intersection"]),
         ({"weights": {"oracle": 1}}, ["'oracle'", "known are"]),
         ({"weights": {"entity": -1}}, ["'entity'", "above 0"]),
-        ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "3 strategies"]),
+        ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "2 strategies"]),
         ({"chunk_source": "middle"}, ["'middle'", "head"]),
         ({"rerank": True}, ["no reranker", "query.reranker", "project.yaml"]),
         ({"strategies": ["chunk_embedding"], "active_after": "1905"}, ["active_after", "no strategy asked looks at dates"]),

@@ -6,7 +6,7 @@ from query_world import small_world
 
 from resources.errors import NotBuiltError
 from resources.records import Subgraph
-from retrico_assets.embeddings.sync import RELATION_INDEX, sync_index
+from retrico_assets.embeddings.sync import RELATION_INDEX
 from retrico_assets.query.entity_graph import build_entity_graph, entity_graph, title_keys
 from retrico_assets.query.parse import Question, link
 from retrico_assets.query.retriever import Sources, make_retriever
@@ -15,10 +15,6 @@ from retrico_assets.query.retriever import Sources, make_retriever
 @pytest.fixture
 def world(tmp_path):
     made = small_world(tmp_path)
-    made.embedder.calls = 0
-    names = {entity.id: entity.label for entity in made.graph.entities()}
-    texts = {r.id: f"{names[r.head_id]} {r.label} {names[r.tail_id]}" for r in made.graph.relations()}
-    sync_index(made.vectors, RELATION_INDEX, made.embedder, texts)
     yield made
     made.texts.close()
 
@@ -82,14 +78,14 @@ def test_a_title_counts_with_and_without_its_remark_in_brackets():
 
 
 def test_weights_of_zero_leave_a_kind_of_seed_out(world):
-    nothing = retrieve(world, "Where was Albert Einstein born?", name_weight=0, triple_weight=0, chunk_weight=0)
+    nothing = retrieve(world, "Where was Albert Einstein born?", name_weight=0, triple_weight=0, chunk_weight=0, keyword_weight=0)
     assert nothing == Subgraph()
     similar = retrieve(world, "lamps", name_weight=0, triple_weight=0)
     assert texts(similar)[0] == "Straße AG sells lamps."
 
 
 def test_triples_of_the_same_meaning_are_seeds(world):
-    options = {"name_weight": 0, "chunk_weight": 0}
+    options = {"name_weight": 0, "chunk_weight": 0, "keyword_weight": 0}
     found = retrieve(world, "Dennis Ritchie created C", **options)
     assert {"Dennis Ritchie", "C"} == {one.record.label for one in found.entities[:2]}
     assert retrieve(world, "Dennis Ritchie created C", triple_score=1.0, triple_weight=0, **options) == Subgraph()
