@@ -111,7 +111,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) -> None:
-    """The same rows by plain UNWIND batches of maps through the driver: no checks, no evidence merged, not atomic."""
+    """The same rows, searchable too, by plain UNWIND batches of maps: no checks, no evidence merged, not atomic."""
 
     def send(statement: str, rows: list[dict[str, object]]) -> None:
         for start in range(0, len(rows), size):
@@ -133,6 +133,7 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
     chunks = [c for g in documents for c in g.chunks]
     send(
         "MATCH (d:Document {id: r.document_id}) CREATE (:Chunk {id: r.id, document_id: r.document_id, index: r.index,"
+        " search_text: toLower(r.text),"
         " text: r.text, start: r.start, end: r.end})-[:PART_OF]->(d)",
         [
             {"id": c.id, "document_id": c.document_id, "index": c.index, "text": c.text, "start": c.start, "end": c.end}
@@ -143,7 +144,8 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
     send("MATCH (a:Chunk {id: r.a}), (b:Chunk {id: r.b}) CREATE (a)-[:NEXT]->(b)", pairs)
     entities = {m.entity_id: m for g in documents for m in g.mentions}
     send(
-        "MERGE (e:Entity {id: r.id}) SET e.label = r.label, e.key = r.key, e.entity_type = r.type",
+        "MERGE (e:Entity {id: r.id}) SET e.label = r.label, e.search_text = toLower(r.label), e.key = r.key,"
+        " e.entity_type = r.type",
         [{"id": id_, "label": m.mention.text, "key": m.key, "type": m.mention.label} for id_, m in entities.items()],
     )
     send(

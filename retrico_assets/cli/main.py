@@ -163,6 +163,75 @@ def community(
 
 
 @app.command()
+def model(
+    kg_model: Annotated[str | None, typer.Option(help="A model of PyKEEN: RotatE, ComplEx, TransE, TuckER, ...")] = None,
+    embedding_dim: Annotated[int | None, typer.Option(min=1, help="Numbers in a vector.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the triples, at most.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Triples a step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Step size of the optimizer.")] = None,
+    negatives: Annotated[int | None, typer.Option(min=1, help="Corrupted triples for each true one.")] = None,
+    inverse_triples: Annotated[bool | None, typer.Option(help="Learn each relation in the other direction too.")] = None,
+    pipeline: Annotated[str, typer.Option(help='More options of PyKEEN\'s pipeline as JSON, such as {"stopper": "early"}.')] = "",
+    triples: Annotated[
+        Path | None, typer.Option(help="A file of three columns, or a folder with train.txt. Default: the project's, else the graph.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, or cuda.")] = None,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Train even if nothing has changed.")] = False,
+    project: Project = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train the KG model, which says how plausible relations are and which are missing.
+
+    What is left out is as kg in the project file says.
+    """
+    _use(project)
+    from retrico_assets.cli.model import lines, read_pipeline, train
+
+    settings = {
+        "model": kg_model,
+        "embedding_dim": embedding_dim,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "negatives": negatives,
+        "inverse_triples": inverse_triples,
+        "pipeline": read_pipeline(pipeline),
+        "seed": seed,
+        "device": device,
+        "retrain": retrain or None,
+    }
+    console = Console(stderr=True)
+    source = {"triples": str(triples.absolute()) if triples else None, "seed": seed}
+    outcome = train(settings, source, console if console.is_terminal else None, _log_level(verbose))
+    if outcome.summary:
+        _print_json(outcome.summary) if as_json else typer.echo("\n".join(lines(outcome.summary)))
+    _end_with(outcome.failures)
+
+
+@app.command()
+def predict(
+    relation: Annotated[str, typer.Option(help="The relation's label.")],
+    head: Annotated[str | None, typer.Option(help="The head's name or id. Left out: heads are predicted.")] = None,
+    tail: Annotated[str | None, typer.Option(help="The tail's name or id. Left out: tails are predicted.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    threshold: Annotated[float, typer.Option(min=0, max=1, help="The least score.")] = 0.0,
+    project: Project = None,
+    as_json: Json = False,
+) -> None:
+    """Ask the KG model for relations that nobody states, or how plausible one is: scores of 0 to 1, 0.5 being the middle."""
+    _, settings = _use(project)
+    from retrico_assets.cli.predict import lines
+    from retrico_assets.cli.predict import predict as run
+
+    result, warning = run(settings, head, relation, tail, top, threshold)
+    _print_json(result) if as_json else typer.echo("\n".join(lines(result)))
+    if warning:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+@app.command()
 def strategies() -> None:
     """List the ways to look for an answer, and the options of each."""
     from retrico_assets.cli.query import strategy_lines
@@ -190,6 +259,8 @@ def evaluate(
     outcome = run(questions, _split(strategy), _log_level(verbose))
     if outcome.scores:
         _print_json(outcome.scores) if as_json else Console().print(Markdown(outcome.markdown))
+    for error in sorted({error for score in outcome.scores for error in score["errors"]}):
+        typer.echo(f"warning: {error}", err=True)
     _end_with(outcome.failures)
 
 

@@ -1,0 +1,48 @@
+"""Retrieval measured from the command line, and the matrix of the graph as an asset: on a small project, built for real."""
+
+import json
+
+import pytest
+from projects import make_project
+
+pytestmark = pytest.mark.slow
+
+QUESTIONS = [
+    {"question": "Where was Albert Einstein born?", "sources": ["einstein.txt"]},
+    {"question": "Whom did Max Planck meet, and where was that person born?", "sources": ["planck.md", "einstein.txt"]},
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    made = make_project(tmp_path_factory.mktemp("evaluated"))
+    yield made
+    made.stop()
+
+
+def test_the_report_scores_every_strategy_that_the_project_can_run(project):
+    built = project.build()
+    matrix = built.metadata["entity_graph"]
+    assert (matrix["chunks"], matrix["relations"]) == (3, built.metadata["graph"]["relations"])
+    assert len(list((project.data / "query_cache").glob("entity_graph-*.npz"))) == 1
+
+    (project.data / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
+    asked = project.retrico("eval", "--json")
+    assert asked.returncode == 0, asked.stderr
+    scores = {score["name"]: score for score in json.loads(asked.stdout)}
+    assert {"entity", "pagerank", "keyword", "chunk_embedding", "path", "keyword + chunk_embedding"} <= scores.keys()
+    assert "tool" not in scores  # there is no language model
+    assert scores["pagerank"]["recall_at_2"] == 100
+    assert scores["pagerank"]["errors"] == {}
+    assert "retrico community" in str(scores["community"]["errors"])  # says what to build first
+
+    shown = project.retrico("eval", "--strategy", "pagerank")
+    assert shown.returncode == 0, shown.stderr
+    assert "R@5" in shown.stdout
+
+
+def test_questions_that_are_not_there_are_told_and_what_to_do(project):
+    failed = project.retrico("eval", str(project.data / "none.jsonl"))
+    assert failed.returncode == 1
+    assert "none.jsonl" in failed.stderr
+    assert "Traceback" not in failed.stderr
