@@ -8,6 +8,7 @@ from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings
 from retrico_assets.evaluation.assets import retrieval_report
 from retrico_assets.extraction.assets import entities, relations
 from retrico_assets.graph.assets import graph
+from retrico_assets.kg.assets import kg_embeddings, kg_model, kg_triples
 from retrico_assets.project import project_resources
 from retrico_assets.query.assets import entity_graph
 from retrico_assets.query.job import query_job
@@ -22,6 +23,12 @@ build_job = dg.define_asset_job(
     "build",
     selection=dg.AssetSelection.groups("corpus", "extraction", "graph", "embeddings"),
     description="Bring everything that is made from the corpus up to date. What has not changed is not done again.",
+)
+
+train_kg_model_job = dg.define_asset_job(
+    "train_kg_model",
+    selection=dg.AssetSelection.groups("kg"),
+    description="Learn the graph's relations: how plausible each is, and which are missing.",
 )
 
 evaluate_job = dg.define_asset_job(
@@ -49,9 +56,12 @@ defs = dg.Definitions(
         chunk_embeddings,
         entity_embeddings,
         relation_embeddings,
+        kg_triples,
+        kg_model,
+        kg_embeddings,
         retrieval_report,
     ],
-    jobs=[build_job, query_job, evaluate_job],
+    jobs=[build_job, query_job, train_kg_model_job, evaluate_job],
     sensors=[corpus_sensor],
     schedules=[nightly_build],
     resources=project_resources(_file, _settings),

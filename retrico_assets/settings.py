@@ -310,7 +310,7 @@ class KGSettings(_Section):
     embedding_dim: PositiveInt = 128
     epochs: PositiveInt = 100
     batch_size: PositiveInt = 256
-    learning_rate: float = Field(default=0.01, gt=0)
+    learning_rate: float = Field(default=0.003, gt=0)
     negatives: PositiveInt | None = None
     inverse_triples: bool = False
     pipeline: dict[str, Any] = {}

@@ -154,7 +154,10 @@ class GraphStore(Store):
 
     @abstractmethod
     def revision(self) -> str:
-        """A mark that every change of the graph changes, the same for every process; no mark ever comes again."""
+        """A mark that every change of documents, entities or relations changes, the same for every process; none comes twice.
+
+        Communities don't change it: they are made from the rest.
+        """
 
     @abstractmethod
     def stats(self) -> GraphStats:

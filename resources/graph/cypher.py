@@ -40,8 +40,11 @@ class CypherGraphStore(GraphStore):
         """Rows of one statement that can't change anything."""
 
     @abstractmethod
-    def _atomically(self, plan: Callable[[Read], Statements]) -> None:
-        """Let the plan read, then run its statements as one, all or none. When another writer came in between, plan again."""
+    def _atomically(self, plan: Callable[[Read], Statements], *, new_revision: bool = True) -> None:
+        """Let the plan read, then run its statements as one, all or none. When another writer came in between, plan again.
+
+        Without ``new_revision`` the graph's revision stays.
+        """
 
     def document_fingerprints(self) -> dict[str, str]:
         text = "MATCH (d:Document) WHERE d.fingerprint IS NOT NULL RETURN d.id, d.fingerprint"
@@ -198,7 +201,7 @@ RETURN id, string.join(collect(chunk), '\n'), collect(n) ORDER BY id"""
     def replace_communities(self, communities: Sequence[Community]) -> int:
         count, transactions = community_changes(self._read, communities)
         for statements in transactions:
-            self._atomically(partial(_as_planned, statements))
+            self._atomically(partial(_as_planned, statements), new_revision=False)
         return count
 
     def communities(self, level: int | None = None) -> list[Community]:

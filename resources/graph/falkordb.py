@@ -85,26 +85,26 @@ class FalkorDBGraphStore(CypherGraphStore):
     def _read(self, text: str, parameters: Mapping[str, Any]) -> Rows:
         return self._call(lambda client: self._run(client, "GRAPH.RO_QUERY", text, parameters)).result_set
 
-    def _atomically(self, plan: Callable[[Read], Statements]) -> None:
+    def _atomically(self, plan: Callable[[Read], Statements], *, new_revision: bool = True) -> None:
         from redis.exceptions import WatchError
 
         for attempt in range(_ATTEMPTS_OF_A_WRITE):
             try:
-                return self._call(lambda client: self._transaction(client, plan))
+                return self._call(lambda client: self._transaction(client, plan, new_revision))
             except WatchError:
                 time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 25)))
         raise StoreError(
             f"Other writers changed the graph {self._name!r} all the time; gave up after {_ATTEMPTS_OF_A_WRITE} attempts."
         )
 
-    def _transaction(self, client: "Redis", plan: Callable[[Read], Statements]) -> None:
+    def _transaction(self, client: "Redis", plan: Callable[[Read], Statements], new_revision: bool) -> None:
         with client.pipeline(transaction=True) as pipe:
             pipe.watch(self._counter)
             statements = plan(lambda text, values: self._run(pipe, "GRAPH.RO_QUERY", text, values).result_set)
             if not statements:
                 return
             pipe.multi()
-            self._mark_change(pipe)
+            self._mark_change(pipe, new_revision)
             text, parameters = _as_one(statements)
             pipe.execute_command("GRAPH.QUERY", self._name, _statement(text, parameters), "--compact")
             *_, reply = pipe.execute(raise_on_error=False)
@@ -114,9 +114,10 @@ class FalkorDBGraphStore(CypherGraphStore):
             self._undo(client)
             raise
 
-    def _mark_change(self, pipe: Any) -> None:
+    def _mark_change(self, pipe: Any, new_revision: bool = True) -> None:
         pipe.incr(self._counter)
-        pipe.set(self._revision, _mark())
+        if new_revision:
+            pipe.set(self._revision, _mark())
 
     def _changed(self, client: "Redis", text: str, parameters: Mapping[str, Any], max_rows: int | None) -> Any:
         with client.pipeline(transaction=True) as pipe:

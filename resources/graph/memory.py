@@ -267,7 +267,6 @@ class MemoryGraphStore(GraphStore):
             changed += len(self._communities.keys() - wanted.keys())
             if changed:
                 self._communities = wanted
-                self._changed()
             return changed
 
     def communities(self, level: int | None = None) -> list[Community]:

@@ -33,9 +33,9 @@ def build(
 ) -> BuildOutcome:
     """Run the job `build` of the project in force, with bars on ``console`` if there is one."""
     started = time.monotonic()
-    with opened_instance() as instance, _bars(console) if console else nullcontext():
+    with opened_instance() as instance, bars(console) if console else nullcontext():
         result = run_job("build", build_config(path, entity_labels, relation_labels), instance, log_level)
-    metadata = _metadata_by_asset(result)
+    metadata = metadata_by_asset(result)
     documents, graph = metadata.get("documents", {}), metadata.get("graph") or stored_counts(load_settings())
     summary = {
         "documents": {name: int(documents.get(name, 0)) for name in _DOCUMENT_COUNTS},
@@ -78,7 +78,8 @@ def stored_counts(settings: ProjectSettings) -> dict[str, int]:
         return asdict(graph.stats())
 
 
-def _metadata_by_asset(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
+def metadata_by_asset(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
+    """What each asset of a run told of itself, as plain values."""
     return {
         event.asset_key.to_user_string(): {
             name: value.value for name, value in event.step_materialization_data.materialization.metadata.items()
@@ -104,7 +105,8 @@ def _details(metadata: Any) -> str:
 
 
 @contextmanager
-def _bars(console: Console) -> Iterator[None]:
+def bars(console: Console) -> Iterator[None]:
+    """Show the progress of what runs meanwhile, a bar a kind of work."""
     columns = (SpinnerColumn(), TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=False) as progress:
         tasks: dict[str, Any] = {}

@@ -173,7 +173,7 @@ def model(
     inverse_triples: Annotated[bool | None, typer.Option(help="Learn each relation in the other direction too.")] = None,
     pipeline: Annotated[str, typer.Option(help='More options of PyKEEN\'s pipeline as JSON, such as {"stopper": "early"}.')] = "",
     triples: Annotated[
-        Path | None, typer.Option(help="A file of three columns, or a folder with train.txt. Default: the project's, else the graph.")
+        Path | None, typer.Option(help="A file of three columns, or a folder with train.txt. Default: the project's.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, or cuda.")] = None,

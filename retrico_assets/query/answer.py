@@ -20,6 +20,7 @@ from retrico_assets.query.parse import Failure, Question, explain, link, parse
 from retrico_assets.query.reason import TOKEN_BUDGET, reason
 from retrico_assets.query.rerank import RERANKED, rerank
 from retrico_assets.query.retriever import (
+    Retriever,
     Sources,
     TripleScorer,
     check_limits,
@@ -65,11 +66,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What one strategy found, or why it found nothing."""
+    """What one strategy found, or why it found nothing; ``notes``: what a reader must know of it."""
 
     strategy: str
     subgraph: Subgraph
     failure: Failure | None = None
+    notes: tuple[str, ...] = ()
 
 
 def answer(
@@ -120,11 +122,16 @@ def answer(
         failures += problems
     evidence, problems = collect(subgraph, texts, graph, source=chunk_source, max_chunks=top_k)
     told = reason(asked.text, evidence, llm, token_budget=token_budget, on_text=on_text) if llm else Answer()
-    return result_of(asked, names, evidence, failures + problems, told)
+    return result_of(asked, names, evidence, failures + problems, notes_of(found), told)
 
 
 def result_of(
-    question: Question, strategies: tuple[str, ...], evidence: Evidence, failures: tuple[Failure, ...], told: Answer
+    question: Question,
+    strategies: tuple[str, ...],
+    evidence: Evidence,
+    failures: tuple[Failure, ...],
+    notes: tuple[str, ...],
+    told: Answer,
 ) -> QueryResult:
     """Evidence and answer together, with all that went wrong on the way."""
     return QueryResult(
@@ -135,7 +142,7 @@ def result_of(
         failures + told.failures,
         told.state,
         told.inferred,
-        told.notes,
+        notes + told.notes,
         told.usage,
     )
 
@@ -195,7 +202,8 @@ def retrieve(strategy: str, question: Question, sources: Sources, plan: Plan) ->
     """Let one strategy look; whatever it raises becomes its failure."""
     try:
         retriever = make_retriever(strategy, sources, plan.options.get(strategy))
-        return Retrieved(strategy, retriever.retrieve(question, plan.depth))
+        found = retriever.retrieve(question, plan.depth)
+        return Retrieved(strategy, found, notes=_caveats(retriever, sources, found))
     except GraphCapabilityError:
         raise  # the project is not set up for graph retrieval: no other strategy stands in for it
     except Exception as error:  # a strategy may fail in any way, and the others still answer
@@ -210,3 +218,15 @@ def merge(found: Sequence[Retrieved], plan: Plan) -> Subgraph:
 
 def failures_of(found: Sequence[Retrieved]) -> tuple[Failure, ...]:
     return tuple(one.failure for one in found if one.failure is not None)
+
+
+def notes_of(found: Sequence[Retrieved]) -> tuple[str, ...]:
+    """What the strategies want said, each once."""
+    return tuple(dict.fromkeys(note for one in found for note in one.notes))
+
+
+def _caveats(retriever: Retriever, sources: Sources, found: Subgraph) -> tuple[str, ...]:
+    """Of the KG model, from the strategies that use it."""
+    if sources.kg is None or sources.graph is None or "kg" not in retriever.needs | retriever.wants:
+        return ()
+    return tuple(sources.kg.caveats(sources.graph.revision(), {one.record.id: one.record.label for one in found.entities}))

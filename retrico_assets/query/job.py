@@ -23,6 +23,7 @@ from retrico_assets.query.answer import (
     merge,
     merged_options,
     needs_names,
+    notes_of,
     result_of,
     retrieve,
     unlinked,
@@ -76,6 +77,7 @@ class Asked:
     question: Question
     plan: Plan
     failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ def retrieve_op(context: dg.OpExecutionContext, asked: Asked, strategy: str) -> 
     except Exception as error:  # opening a store may fail in any driver's way
         found = Retrieved(strategy, Subgraph(), Failure(strategy, explain(error)))
     _warn(context, failures_of([found]))
+    for note in found.notes:
+        context.log.warning(note)
     _show_subgraph(
         context, found.subgraph, failures_of([found]), {"options": dict(asked.plan.options.get(strategy, {})), **spent}
     )
@@ -197,7 +201,7 @@ def fuse_op(context: dg.OpExecutionContext, asked: Asked, found: list[Retrieved]
     """Make one ranking of all."""
     subgraph = merge(found, asked.plan)
     _show_subgraph(context, subgraph, failures_of(found), {"method": asked.plan.fusion.method})
-    return Fused(replace(asked, failures=asked.failures + failures_of(found)), subgraph)
+    return Fused(replace(asked, failures=asked.failures + failures_of(found), notes=notes_of(found)), subgraph)
 
 
 @dg.op(name="rerank", required_resource_keys={"models"})
@@ -255,7 +259,7 @@ def reason_op(context: dg.OpExecutionContext, collected: Collected) -> dict[str,
     except Exception as error:  # a model that can't be set up must not take the evidence away
         told = Answer(failures=(Failure("reason", explain(error)),))
     _warn(context, told.failures)
-    result = result_of(asked.question, asked.plan.strategies, evidence, asked.failures, told)
+    result = result_of(asked.question, asked.plan.strategies, evidence, asked.failures, asked.notes, told)
     if result.all_failed:
         context.log.error("no strategy could look: see the errors of the result")
     shown = {"answer": dg.MetadataValue.md(render_markdown(result)), "errors": len(result.failures)}
@@ -297,6 +301,10 @@ def _open(need: Need, resources: Any, opened: ExitStack) -> Any:
     if need == "llm":
         llm = resources.models.llm()
         return llm and opened.enter_context(closing(llm))
+    if need == "kg":
+        from retrico_assets.kg.score import trained_model
+
+        return trained_model(resources.project.settings.data_folder)
     return None
 
 

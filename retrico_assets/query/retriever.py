@@ -51,6 +51,9 @@ class TripleScorer(Protocol):
     def predict(self, head: str | None, relation: str, tail: str | None, k: int) -> list[tuple[str, str, str, float]]:
         """The ``k`` most plausible completions of a pattern with one open end; none for what the model does not know."""
 
+    def caveats(self, revision: str, entities: Mapping[str, str]) -> list[str]:
+        """What a reader must know of its scores of these entities (names by id) in a graph of this revision."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:

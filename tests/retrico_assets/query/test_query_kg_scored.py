@@ -1,7 +1,7 @@
 """Triple patterns matched in real graphs (reference C29, B1, B34): what fits, how it is scored, what the model adds."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from llm_stub import refuses, says, scripted_llm
@@ -9,6 +9,7 @@ from query_stores import GRAPHS, ODD_QUESTIONS, check, fact_id, id_of, names, op
 
 from resources.errors import LLMError, SettingsError, StoreError
 from resources.models.llm import ChatModel
+from retrico_assets.query.answer import answer
 from retrico_assets.query.kg_scored import KGScoredRetriever
 from retrico_assets.query.parse import Question, link
 from retrico_assets.query.retriever import Sources, make_retriever
@@ -38,6 +39,10 @@ class Model:
     def predict(self, head: str | None, relation: str, tail: str | None, k: int) -> list[tuple[str, str, str, float]]:
         fitting = [(*t, s) for t, s in self._plausible.items() if t[0] == (head or t[0]) and t[2] == (tail or t[2])]
         return sorted((one for one in fitting if one[1] == relation), key=lambda one: -one[3])[:k]
+
+    def caveats(self, revision: str, entities: Mapping[str, str]) -> list[str]:
+        known = {end for head, _, tail in self._plausible for end in (head, tail)}
+        return [f"not scored: {name}" for id_, name in entities.items() if id_ not in known]
 
 
 @pytest.fixture(scope="module", params=GRAPHS)
@@ -275,3 +280,15 @@ def test_an_odd_question_is_no_error(stores, question):
     for found in (ask(stores, question), ask(stores, question, kg=model, k=1)):
         if "Ana" not in question:
             assert (found.entities, found.relations, found.chunks) == ((), (), ())
+
+
+def test_what_the_model_does_not_know_is_a_note_of_the_answer(stores):
+    graph, texts = stores
+    question = f"Where does {BO} work?"
+    known = Model({(BO, "works at", "Kestrel Labs"): 0.9})
+    told = answer(question, graph=graph, texts=texts, kg=known, strategies=["kg_scored"])
+    assert told.failures == ()
+    assert [note for note in told.notes if BO in note] == []
+    told = answer(question, graph=graph, texts=texts, kg=Model({}), strategies=["kg_scored", "entity"])
+    assert f"not scored: {BO}" in told.notes
+    assert answer(question, graph=graph, texts=texts, kg=Model({}), strategies=["entity"]).notes == ()

@@ -1,0 +1,243 @@
+"""Triples, a model of them, and its vectors."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+from pydantic import Field
+
+from resources.dagster_resources import GraphStoreResource, VectorStoreResource
+from retrico_assets import report
+from retrico_assets.failures import told_plainly
+from retrico_assets.frames_io import FRAME
+from retrico_assets.kg import model_folder, triples
+from retrico_assets.kg.model_folder import MODEL_FOLDER, Card
+from retrico_assets.kg.report import metrics_rows, training_curve
+from retrico_assets.kg.score import trained_model
+from retrico_assets.kg.train import TrainingPlan, train_model
+from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
+from retrico_assets.kg.vectors import store_vectors
+from retrico_assets.progress import reporter
+from retrico_assets.project import ProjectResource
+from retrico_assets.settings import KGSettings
+
+_COVERED = dg.AssetCheckSpec(
+    "evaluation_covered_by_train",
+    asset="kg_triples",
+    description="Every entity and relation of the validation and test triples is in the train triples too.",
+)
+_FINITE = dg.AssetCheckSpec(
+    "metrics_are_finite",
+    asset="kg_model",
+    description="Losses and metrics of the model are numbers, or there is a reason for none.",
+)
+
+
+class KGTriplesConfig(dg.Config):
+    """What to learn from in this run. Default: as kg in project.yaml says."""
+
+    triples: str | None = Field(None, description="A file of three columns, or a folder with train.txt; else the graph.")
+    split: list[float] | None = Field(None, description="Shares of train, validation and test.")
+    seed: int | None = Field(None, description="Draws the triples of validation and test.")
+
+
+class KGModelConfig(dg.Config):
+    """How to train in this run. Default: as kg in project.yaml says."""
+
+    model: str | None = Field(None, description="A model of PyKEEN, such as RotatE, ComplEx, TransE, DistMult or TuckER.")
+    embedding_dim: int | None = Field(None, description="Numbers in a vector.")
+    epochs: int | None = Field(None, description="Passes over the triples, at most.")
+    batch_size: int | None = Field(None, description="Triples a step.")
+    learning_rate: float | None = Field(None, description="Step size of the optimizer.")
+    negatives: int | None = Field(None, description="Corrupted triples for each true one.")
+    inverse_triples: bool | None = Field(None, description="Whether to learn each relation in the other direction too.")
+    pipeline: dict[str, Any] | None = Field(
+        None, description="More options of PyKEEN's pipeline, such as {stopper: early}; instead of the project's."
+    )
+    seed: int | None = Field(None, description="Same seed, same model.")
+    device: str | None = Field(None, description="cpu, or cuda.")
+    retrain: bool = Field(False, description="Train even if neither triples nor settings have changed.")
+
+
+@dg.asset(group_name="kg", kinds={"pandas"}, deps=["graph"], io_manager_key="frames", dagster_type=FRAME, check_specs=[_COVERED])
+@told_plainly
+def kg_triples(
+    context: dg.AssetExecutionContext, config: KGTriplesConfig, project: ProjectResource, graph_store: GraphStoreResource
+) -> dg.MaterializeResult:
+    """Every relation between two entities of the graph (or of files), divided into train, validation and test."""
+    watch = report.Stopwatch()
+    settings = _with(project.settings.kg, config)
+    if settings.triples:
+        read = triples.read_files(Path(settings.triples))
+    else:
+        with graph_store.connect() as graph:
+            read = triples.read_graph(graph, reporter("kg_triples", context.log.info, "relations"))
+    divided = triples.divide(read.frame, settings.split, settings.seed)
+    for place, reason in list(read.bad_rows.items())[:20]:
+        context.log.warning(f"left out: {place}: {reason}")
+    frame = divided.frame
+    frame.attrs = {"revision": read.revision, "no_evaluation": divided.no_evaluation}
+    note = _note_on_triples(frame, divided)
+    if note:
+        context.log.warning(note)
+    return dg.MaterializeResult(
+        value=frame,
+        metadata={
+            **_triples_metadata(frame, read, divided),
+            **({"note": dg.MetadataValue.text(note)} if note else {}),
+            "source": dg.MetadataValue.text(settings.triples or "the graph"),
+            **watch.rates(len(frame)),
+        },
+        check_results=[_covered(frame)],
+    )
+
+
+@dg.asset(group_name="kg", kinds={"pytorch"}, check_specs=[_FINITE])
+@told_plainly
+def kg_model(
+    context: dg.AssetExecutionContext, config: KGModelConfig, kg_triples: pd.DataFrame, project: ProjectResource
+) -> dg.MaterializeResult:
+    """A model of PyKEEN that says how plausible triples are. The same triples and settings are not trained again."""
+    settings = project.settings
+    folder = settings.data_folder / MODEL_FOLDER
+    if kg_triples.empty:
+        note = "there are no triples, so nothing was trained: build the graph first, or name a file in kg.triples"
+        context.log.warning(note)
+        finite = dg.AssetCheckResult(passed=True, check_name=_FINITE.name, metadata={"note": note})
+        return dg.MaterializeResult(metadata={"note": note, "trained": False}, check_results=[finite])
+    plan = plan_of(_with(settings.kg, config))
+    revision = kg_triples.attrs.get("revision")
+    # Not the builds' lock: they can go on while a model is trained.
+    with model_folder.training_lock(folder, lambda: context.log.info("another training is running; waiting for it to end")):
+        version = None if config.retrain else _trained_already(folder, plan, kg_triples)
+        trained = version is None
+        if version is None:
+            context.log.info(f"training {plan.model} on {len(kg_triples):,} triples")
+            report_epoch = reporter("kg_model", context.log.info, "epochs")
+            version = train_model(
+                kg_triples,
+                plan,
+                folder,
+                revision=revision,
+                no_evaluation=kg_triples.attrs.get("no_evaluation"),
+                on_epoch=lambda epoch, epochs, loss: report_epoch(epoch, epochs),
+            )
+        else:
+            context.log.info("neither the triples nor the settings have changed: nothing was trained")
+            model_folder.set_revision(version, revision)
+    card = model_folder.read_card(version)
+    return dg.MaterializeResult(
+        metadata=_model_metadata(card, version, trained),
+        check_results=[_finite(card)],
+    )
+
+
+@dg.asset(group_name="kg", kinds={"faiss"}, deps=["kg_model"])
+@told_plainly
+def kg_embeddings(
+    context: dg.AssetExecutionContext, project: ProjectResource, vector_store: VectorStoreResource
+) -> dg.MaterializeResult:
+    """The vectors of the model's entities and relations. Those of the same training are not written again."""
+    watch = report.Stopwatch()
+    model = trained_model(project.settings.data_folder)
+    if model is None:
+        note = "no KG model is trained yet, so there are no vectors of it"
+        context.log.warning(note)
+        return dg.MaterializeResult(metadata={"note": note, **report.counts(written=0)})
+    with vector_store.connect() as vectors:
+        written = store_vectors(vectors, model)
+    rows = [{"index": name, "vectors": w.total, "dimension": w.dimension, "written": w.written} for name, w in written.items()]
+    left_out = {id_: "its vector is zero or no number" for w in written.values() for id_ in w.left_out}
+    number = sum(w.written for w in written.values())
+    return dg.MaterializeResult(
+        metadata={
+            "indexes": report.table(rows),
+            **report.counts(written=number, unchanged=sum(w.total for w in written.values()) - number),
+            **report.listing("left_out", left_out),
+            "model": dg.MetadataValue.text(f"{model.card.model} {model.version.name}"),
+            **watch.rates(number),
+        }
+    )
+
+
+def plan_of(settings: KGSettings) -> TrainingPlan:
+    """The part of the settings that says how to train."""
+    names = TrainingPlan.__dataclass_fields__
+    return TrainingPlan(**{name: value for name, value in settings.model_dump().items() if name in names})
+
+
+def _with(settings: KGSettings, config: dg.Config) -> KGSettings:
+    """The settings with what this run says otherwise, checked as the project file's are."""
+    given = {n: v for n, v in config.model_dump().items() if n in KGSettings.model_fields and v is not None}
+    return KGSettings.model_validate({**settings.model_dump(), **given})
+
+
+def _trained_already(folder: Path, plan: TrainingPlan, frame: pd.DataFrame) -> Path | None:
+    version = model_folder.current_version(folder)
+    if version is None or not version.name.startswith(f"{plan.fingerprint_for(triples.fingerprint(frame))}-"):
+        return None
+    return version
+
+
+def _note_on_triples(frame: pd.DataFrame, divided: Division) -> str:
+    if frame.empty:
+        return "there are no triples: the graph has no relation between two entities, or the files hold none"
+    return f"all triples are in train, and there will be no evaluation: {divided.no_evaluation}" if divided.no_evaluation else ""
+
+
+def _triples_metadata(frame: pd.DataFrame, read: ReadTriples, divided: Division) -> dict[str, dg.MetadataValue]:
+    return {
+        **report.sample(frame, ["head", "relation", "tail", "split"]),
+        **report.counts(
+            triples=len(frame),
+            entities=len({*frame["head_id"], *frame["tail_id"]}),
+            relations=frame["relation"].nunique(),
+            **{split: int((frame["split"] == split).sum()) for split in SPLITS},
+            repeated=read.repeated,
+            bad_rows=len(read.bad_rows),
+            left_out=len(divided.left_out),
+        ),
+        **report.listing("bad rows", read.bad_rows),
+        **report.listing("left out of evaluation", divided.left_out),
+    }
+
+
+def _model_metadata(card: Card, version: Path, trained: bool) -> dict[str, Any]:
+    note = None if trained else "neither the triples nor the settings have changed: nothing was trained"
+    shown: dict[str, Any] = {
+        "trained": trained,
+        "note": " ".join(filter(None, (note, card.no_evaluation and f"no evaluation: {card.no_evaluation}"))),
+        **({"metrics": report.table(metrics_rows(card))} if card.metrics else {}),
+        "training curve": dg.MetadataValue.md(training_curve(card)),
+        **{name: dg.MetadataValue.float(value) for name, value in card.metrics.items()},
+        **report.counts(**card.counts),
+        "best epoch": card.best_epoch,
+        "final loss": card.losses[-1],
+        "seconds": card.seconds,
+        "device": card.device,
+        "model": card.model,
+        "folder": dg.MetadataValue.path(str(version)),
+        "graph revision": card.revision,
+    }
+    return {name: value for name, value in shown.items() if value not in (None, "")}
+
+
+def _covered(frame: pd.DataFrame) -> dg.AssetCheckResult:
+    lost = triples.uncovered(frame)
+    return dg.AssetCheckResult(
+        passed=not lost,
+        check_name=_COVERED.name,
+        metadata=report.listing("not in train", dict.fromkeys(lost, "only in validation or test")),
+    )
+
+
+def _finite(card: Card) -> dg.AssetCheckResult:
+    numbers = {**card.metrics, "final loss": card.losses[-1]}
+    wrong = {name: str(value) for name, value in numbers.items() if not abs(value) < float("inf")}
+    there = bool(card.metrics) or card.no_evaluation is not None
+    return dg.AssetCheckResult(
+        passed=not wrong and there,
+        check_name=_FINITE.name,
+        metadata=report.listing("not finite", wrong) | ({} if there else {"note": "there are no metrics, and no reason for it"}),
+    )

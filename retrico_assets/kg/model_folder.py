@@ -1,0 +1,209 @@
+"""A trained KG model on disk: a folder of versions, and a file that says which one counts.
+
+``current.json``                the name of the version that counts; replaced atomically, after the version is whole
+``<name>/card.json``            what it is: settings, counts, metrics, training curve, calibration, what it was learned from
+``<name>/metrics.json``         every metric that PyKEEN measures, by its full name
+``<name>/entities.json``        [id, name] of each entity, in the order of the model's numbers
+``<name>/relations.json``       label of each relation, in the order of the model's numbers
+``<name>/triples.npy``          head, relation, tail and split (0 train, 1 validation, 2 test) as numbers, int32 (n, 4)
+``<name>/weights.pt``           the model's tensors by name
+
+A version is written under a temporary name and renamed when it is whole, so that a training that is killed leaves the model
+before it. That one is kept until the next training, for readers that have it open.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from resources.errors import NotBuiltError, StoreError
+from retrico_assets.kg.calibration import Calibration
+
+FORMAT = 1
+MODEL_FOLDER = "kg_model"
+"""In the data folder of a project."""
+
+_CURRENT = "current.json"
+_TEMPORARY = ".training-"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a trained model is. ``fingerprint`` is that of triples and settings together, ``revision`` that of the graph.
+
+    ``metrics`` are those of people: mrr, hits_at_1, hits_at_3, hits_at_10 (realistic ranks, known triples filtered out, both
+    sides); empty with ``no_evaluation`` saying why. ``losses`` are by epoch, ``validation`` holds (epoch, value) of
+    ``validation_metric``.
+    """
+
+    model: str
+    fingerprint: str
+    triples_fingerprint: str
+    options: Mapping[str, Any]
+    inverse_triples: bool
+    seed: int
+    device: str
+    counts: Mapping[str, int]
+    seconds: float
+    losses: tuple[float, ...]
+    tail_calibration: Calibration
+    head_calibration: Calibration
+    revision: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    no_evaluation: str | None = None
+    validation: tuple[tuple[int, float], ...] = ()
+    validation_metric: str = ""
+    best_epoch: int | None = None
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a model: ids and names of its entities, labels of its relations, and the triples it was made from."""
+
+    entity_ids: tuple[str, ...]
+    names: tuple[str, ...]
+    relations: tuple[str, ...]
+    triples: np.ndarray
+
+
+@contextmanager
+def training_lock(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """One training at a time; another one waits, and says so first. What killed ones have left is swept away."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "training.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        for left in folder.glob(f"{_TEMPORARY}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def working_folder(folder: Path) -> Path:
+    """A new temporary folder for a training, in the same file system as the model's."""
+    made = folder / f"{_TEMPORARY}{uuid.uuid4().hex}"
+    made.mkdir(parents=True)
+    return made
+
+
+def publish(folder: Path, working: Path, card: Card, numbers: Numbers, metrics: Mapping[str, float]) -> Path:
+    """Make of a working folder, which holds weights.pt already, the version that counts. Returns its folder."""
+    _write_json(working / "card.json", asdict(card))
+    _write_json(working / "metrics.json", metrics)
+    _write_json(working / "entities.json", list(zip(numbers.entity_ids, numbers.names, strict=True)))
+    _write_json(working / "relations.json", list(numbers.relations))
+    np.save(working / "triples.npy", numbers.triples.astype(np.int32))
+    (working / "best.pt").unlink(missing_ok=True)
+    for name in ("triples.npy", "weights.pt"):
+        _sync(working / name)
+    before = current_version(folder)
+    version = folder / f"{card.fingerprint}-{uuid.uuid4().hex[:8]}"
+    working.rename(version)
+    _write_json(folder / f"{_CURRENT}.new", {"version": version.name})
+    os.replace(folder / f"{_CURRENT}.new", folder / _CURRENT)
+    for other in folder.iterdir():
+        if other.is_dir() and other not in (version, before):
+            shutil.rmtree(other, ignore_errors=True)
+    return version
+
+
+def current_version(folder: Path) -> Path | None:
+    """The folder of the version that counts; None if no training has ended yet."""
+    try:
+        name = json.loads((folder / _CURRENT).read_text(encoding="utf-8"))["version"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{folder / _CURRENT} can't be read ({error}); delete it and train the KG model again") from error
+    return folder / str(name)
+
+
+def trained_version(folder: Path) -> Path:
+    """The folder of the version that counts. NotBuiltError if there is none."""
+    version = current_version(folder)
+    if version is None:
+        raise NotBuiltError(f"there is no KG model in {folder} yet; train one (`retrico model`, or the job train_kg_model)")
+    return version
+
+
+def read_card(version: Path) -> Card:
+    """StoreError if it is not there, damaged, or of another format."""
+    content = _read_json(version / "card.json")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise StoreError(f"the KG model in {version} is of another format than {FORMAT}; train it again (`retrico model`)")
+    try:
+        parts = {name: Calibration(**content[name]) for name in ("tail_calibration", "head_calibration")}
+        series = {"losses": tuple(content["losses"]), "validation": tuple((e, v) for e, v in content["validation"])}
+        return Card(**{**content, **parts, **series})
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(version / "card.json", error) from error
+
+
+def read_numbers(version: Path) -> Numbers:
+    """StoreError if a file is not there or damaged."""
+    entities = _read_json(version / "entities.json")
+    try:
+        triples = np.load(version / "triples.npy", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise _damaged(version / "triples.npy", error) from error
+    ids, names = zip(*entities, strict=True) if entities else ((), ())
+    return Numbers(ids, names, tuple(_read_json(version / "relations.json")), triples)
+
+
+def write_weights(working: Path, model: Any) -> None:
+    import torch
+
+    torch.save({name: tensor.cpu() for name, tensor in model.state_dict().items()}, working / "weights.pt")
+
+
+def read_weights(version: Path, model: Any) -> None:
+    """Put the weights into a model made by the same settings. StoreError if they don't fit or can't be read."""
+    import torch
+
+    path = version / "weights.pt"
+    try:
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except Exception as error:  # torch raises what its readers meet: OSError, RuntimeError, pickle's and zip's errors
+        raise _damaged(path, error) from error
+
+
+def set_revision(version: Path, revision: str | None) -> None:
+    """Note that the model still is what the graph of this revision would give."""
+    card = read_card(version)
+    if card.revision != revision:
+        temporary = version / "card.json.new"
+        _write_json(temporary, asdict(replace(card, revision=revision)))
+        os.replace(temporary, version / "card.json")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> StoreError:
+    return StoreError(f"the KG model's file {path} can't be read ({error}); train it again (`retrico model --retrain`)")
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8", errors="surrogatepass")
+    _sync(path)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,39 @@
+"""The section kg of project.yaml."""
+
+import pytest
+
+from resources.errors import SettingsError
+from retrico_assets.settings import load_settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    def read(text):
+        file = tmp_path / "project.yaml"
+        file.write_text(text)
+        return load_settings(file).kg
+
+    return read
+
+
+def test_a_project_learns_its_graph_with_rotate_unless_told_otherwise(settings):
+    kg = settings("data: data\n")
+    assert (kg.triples, kg.model, kg.split, kg.pipeline) == (None, "RotatE", [0.8, 0.1, 0.1], {})
+
+
+def test_the_place_of_triples_is_relative_to_the_project_file(settings, tmp_path):
+    assert settings("kg: {triples: ../facts}\n").triples == str(tmp_path.parent / "facts")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kg: {split: [0.8, 0.3, 0.1]}", r"kg\.split: .*add up to 1"),
+        ("kg: {epoch: 3}", r"kg\.epoch: unknown key; known here: triples, split, model"),
+        ("kg: {epochs: 0}", r"kg\.epochs: .*greater than 0"),
+        ("kg: {learning_rate: -1}", r"kg\.learning_rate: .*greater than 0"),
+    ],
+)
+def test_mistakes_are_named_by_their_key(settings, text, message):
+    with pytest.raises(SettingsError, match=message):
+        settings(f"{text}\n")

@@ -1,0 +1,126 @@
+"""The job train_kg_model and the commands `model` and `predict`, end to end."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.projects import REPOSITORY, Build, make_project
+
+pytestmark = pytest.mark.slow
+
+FACTS = "".join(f"person {n}\tworks at\tfirm {n % 4}\nperson {n}\tlives in\tcity {n % 4}\n" for n in range(30))
+QUICK = {"epochs": 5, "embedding_dim": 8}
+
+
+@pytest.fixture
+def project(tmp_path):
+    project = make_project(tmp_path, settings={"kg": {"triples": "facts.tsv", **QUICK}})
+    (tmp_path / "facts.tsv").write_text(f"{FACTS}broken row\nfirm 0\tlocated in\tcity 0\n")
+    yield project
+    project.stop()
+
+
+def train(project, **config):
+    return Build(project.run("train_kg_model", {"ops": {"kg_model": {"config": config}}} if config else {}))
+
+
+def test_triples_are_divided_a_model_is_trained_and_its_vectors_stored(project):
+    made = train(project)
+    triples, model, vectors = (made.metadata[name] for name in ("kg_triples", "kg_model", "kg_embeddings"))
+    assert (triples["triples"], triples["entities"], triples["relations"]) == (61, 38, 3)
+    assert triples["bad_rows"] == 1
+    assert [record.data["what"] for record in triples["bad rows"].records] == ["facts.tsv, line 61"]
+    assert model["trained"] is True
+    assert (model["epochs"], model["entities"], model["device"]) == (5, 38, "cpu")
+    assert [record.data["metric"] for record in model["metrics"].records] == ["MRR", "Hits@1", "Hits@3", "Hits@10"]
+    assert "![loss by epoch](data:image/svg" in model["training curve"]
+    assert vectors["written"] == 38 + 3
+    assert made.checks == {"kg_triples.evaluation_covered_by_train": True, "kg_model.metrics_are_finite": True}
+
+
+def test_a_rerun_without_change_trains_and_writes_nothing(project):
+    first = train(project)
+    files = {path: path.stat().st_mtime_ns for path in (project.data / "kg_model").rglob("*") if path.suffix in (".pt", ".json")}
+    again = train(project)
+    assert again.metadata["kg_model"]["trained"] is False
+    assert "nothing was trained" in again.metadata["kg_model"]["note"]
+    assert again.metadata["kg_embeddings"]["written"] == 0
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    assert again.metadata["kg_model"]["mrr"] == first.metadata["kg_model"]["mrr"]
+    assert train(project, epochs=6).metadata["kg_model"]["trained"] is True
+    assert train(project, epochs=6, retrain=True).metadata["kg_model"]["trained"] is True
+    with (project.file.parent / "facts.tsv").open("a") as file:
+        file.write("person 1\tknows\tperson 2\n")
+    changed = train(project, epochs=6)
+    assert changed.metadata["kg_model"]["trained"] is True
+    assert changed.metadata["kg_embeddings"]["written"] == 38 + 4
+
+
+def test_the_run_config_of_the_project_and_options_of_pykeen_are_taken(project):
+    config = yaml.safe_load((REPOSITORY / "configs/kg_model.yaml").read_text())
+    assert Build(project.run("train_kg_model", config)).metadata["kg_model"]["model"] == "RotatE"
+    stopped = train(project, model="complex", epochs=50, pipeline={"stopper": "early", "stopper_kwargs": {"frequency": 1}})
+    assert stopped.metadata["kg_model"]["model"] == "ComplEx"
+    assert stopped.metadata["kg_model"]["best epoch"] < stopped.metadata["kg_model"]["epochs"] < 50
+
+
+def test_no_triples_are_no_error(project):
+    (project.file.parent / "facts.tsv").write_text("")
+    made = train(project)
+    assert made.metadata["kg_triples"]["triples"] == 0
+    assert "no triples" in made.metadata["kg_triples"]["note"]
+    assert "nothing was trained" in made.metadata["kg_model"]["note"]
+    assert "no KG model is trained" in made.metadata["kg_embeddings"]["note"]
+
+
+def test_an_unknown_model_fails_in_one_sentence(project):
+    run = project.run("train_kg_model", {"ops": {"kg_model": {"config": {"model": "Rotate3"}}}}, raise_on_error=False)
+    failure = next(event for event in run.all_events if event.is_step_failure)
+    assert "no model called 'Rotate3'; near ones are: rotate" in failure.step_failure_data.user_failure_data.description
+
+
+@pytest.fixture
+def built(tmp_path):
+    project = make_project(tmp_path)
+    project.build()
+    yield project
+    project.stop()
+
+
+def test_the_graph_is_learned_and_asked_by_name_from_the_command_line(built):
+    before = built.retrico("predict", "--head", "Ulm", "--relation", "born in")
+    assert before.returncode == 1
+    assert "there is no KG model" in before.stderr
+    trained = built.retrico("model", "--kg-model", "TransE", "--embedding-dim", "8", "--epochs", "3", "--json")
+    assert trained.returncode == 0, trained.stderr
+    summary = json.loads(trained.stdout)
+    assert (summary["trained"], summary["model"], summary["epochs"], summary["metrics"]) == (True, "TransE", 3, {})
+    assert "too few" in summary["note"]
+
+    asked = built.retrico("predict", "--head", "albert einstein", "--relation", "Born In", "--tail", "Ulm", "--json")
+    result = json.loads(asked.stdout)
+    assert result["older_than_graph"] is False
+    triples = [(p["head"], p["relation"], p["tail"], p["stated"]) for p in result["predictions"]]
+    assert triples == [("Albert Einstein", "born in", "Ulm", True)]
+
+    unknown = built.retrico("predict", "--head", "Albert Einstien", "--relation", "born in")
+    assert unknown.returncode == 1
+    assert "near ones are: Albert Einstein" in unknown.stderr
+
+    built.write("bohr.txt", "Niels Bohr was born in Copenhagen.")
+    built.build()
+    stale = built.retrico("predict", "--tail", "Ulm", "--relation", "born in", "--top", "2")
+    assert stale.returncode == 0
+    assert len(stale.stdout.splitlines()) == 2
+    assert "Albert Einstein" not in stale.stdout
+    assert "older than the graph" in stale.stderr
+
+
+def test_a_question_is_answered_with_the_model_of_the_project(built):
+    train(built)
+    config = {"question": "Where was Albert Einstein born?", "strategies": ["kg_scored"]}
+    result = built.run("query", {"ops": {"parse_question": {"config": config}}}).output_for_node("reason")
+    assert result["errors"] == []
+    relation = next(one for one in result["relations"] if (one["head"], one["tail"]) == ("Albert Einstein", "Ulm"))
+    assert relation["properties"]["score_source"] == "kg_model"
