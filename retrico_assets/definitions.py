@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from retrico_assets.communities.assets import communities, community_embeddings, community_report, community_summaries
 from retrico_assets.corpus.assets import chunks, documents
 from retrico_assets.corpus.sensor import corpus_sensor
 from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings, relation_embeddings
@@ -23,6 +24,12 @@ build_job = dg.define_asset_job(
     "build",
     selection=dg.AssetSelection.groups("corpus", "extraction", "graph", "embeddings"),
     description="Bring everything that is made from the corpus up to date. What has not changed is not done again.",
+)
+
+communities_job = dg.define_asset_job(
+    "detect_communities",
+    selection=dg.AssetSelection.groups("communities"),
+    description="Find the communities of the graph, with titles, summaries, vectors and a report. What has not changed is left.",
 )
 
 train_kg_model_job = dg.define_asset_job(
@@ -56,12 +63,16 @@ defs = dg.Definitions(
         chunk_embeddings,
         entity_embeddings,
         relation_embeddings,
+        communities,
+        community_summaries,
+        community_embeddings,
+        community_report,
         kg_triples,
         kg_model,
         kg_embeddings,
         retrieval_report,
     ],
-    jobs=[build_job, query_job, train_kg_model_job, evaluate_job],
+    jobs=[build_job, query_job, communities_job, train_kg_model_job, evaluate_job],
     sensors=[corpus_sensor],
     schedules=[nightly_build],
     resources=project_resources(_file, _settings),

@@ -117,6 +117,7 @@ def test_the_environment_names_the_project(project, monkeypatch):
 
 def test_without_a_project_file_the_error_says_how_to_name_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RETRICO_PROJECT", raising=False)
     with pytest.raises(SettingsError, match="--project"):
         project_file()
     with pytest.raises(SettingsError, match=r"elsewhere\.yaml"):

@@ -1,0 +1,150 @@
+"""Communities of a graph, level by level. The same graph gives the same communities, whatever the order of its rows.
+
+**Weights.** The weight between two entities is the sum over all rows between them, in both directions. A row whose weight is
+zero, negative, missing, NaN or infinite counts as no edge, and so does one from an entity to itself.
+"""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Literal
+from uuid import UUID, uuid5
+
+import numpy as np
+
+from resources.errors import SettingsError, StoreError
+from resources.records import Community, Relation
+from retrico_assets.communities.partition import Edges, Method, chosen_method, degrees, joined, modularity, partition
+
+MOST_LEVELS = 10
+# Never change this: community ids, and with them summaries and vectors, hang on it.
+_NAMESPACE = UUID("b1a6e7a8-9c43-5a86-8a3f-64f2d25a3d0e")
+_VERSION = 1  # raise it when the same rows would give other communities
+
+Row = tuple[str, str, float | None]
+"""Head, tail and weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How to detect. ``levels`` at most; a greater ``resolution`` gives more and smaller communities."""
+
+    method: Literal["auto", "louvain", "leiden"] = "auto"
+    levels: int = 3
+    resolution: float = 1.0
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        """SettingsError for what is out of range."""
+        if self.method not in ("auto", "louvain", "leiden"):
+            raise SettingsError(f"the method of communities is {self.method!r}; it must be auto, louvain or leiden")
+        if not 1 <= self.levels <= MOST_LEVELS:
+            raise SettingsError(f"{self.levels} levels of communities are asked for; it must be 1 to {MOST_LEVELS}")
+        if not (math.isfinite(self.resolution) and self.resolution > 0):
+            raise SettingsError(f"the resolution of communities is {self.resolution}; it must be a number above 0")
+        if not 0 <= self.seed < 2**32:
+            raise SettingsError(f"the seed of communities is {self.seed}; it must be 0 to {2**32 - 1}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WeightedGraph:
+    """Entity ids in order, and the edges between their places."""
+
+    ids: tuple[str, ...]
+    edges: Edges
+
+    def fingerprint(self, options: Detection) -> str:
+        """SHA-256 of all that decides about the communities. Equal fingerprints promise equal communities."""
+        digest = hashlib.sha256(repr((_VERSION, chosen_method(options.method), *astuple(options)[1:])).encode())
+        digest.update("\n".join(self.ids).encode("utf-8", "surrogatepass"))
+        for column in (self.edges.heads, self.edges.tails, self.edges.weights):
+            digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+    def degrees(self) -> dict[str, float]:
+        """The sum of the weights at each entity."""
+        return dict(zip(self.ids, degrees(len(self.ids), self.edges).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The communities by level, then by id, and the modularity of each level, which is that of the whole graph."""
+
+    communities: tuple[Community, ...]
+    modularity: tuple[float, ...]
+    method: Method
+
+
+def relation_row(relation: Relation) -> Row:
+    """What a relation weighs: its score, times the chunks that state it if there are several."""
+    return relation.head_id, relation.tail_id, relation.score * max(1, len(relation.chunk_ids))
+
+
+def weighted_graph(ids: Iterable[str], rows: Iterable[Row]) -> WeightedGraph:
+    """The graph of these entities. StoreError for a row that names another."""
+    order = tuple(sorted(set(ids)))
+    place = {id_: index for index, id_ in enumerate(order)}
+    heads: list[int] = []
+    tails: list[int] = []
+    weights: list[float] = []
+    for head, tail, weight in rows:
+        if head not in place or tail not in place:
+            raise StoreError(
+                f"A relation joins {head!r} and {tail!r}, and one of them is not among the entities."
+                " Detect communities when nothing else writes the graph."
+            )
+        heads.append(place[head])
+        tails.append(place[tail])
+        weights.append(math.nan if weight is None else weight)
+    return WeightedGraph(order, joined(np.array(heads, np.int64), np.array(tails, np.int64), np.array(weights, np.float64)))
+
+
+DEFAULT = Detection()
+
+
+def detect(graph: WeightedGraph, options: Detection = DEFAULT) -> Detected:
+    """The communities of each level.
+
+    Level 0 is the finest. Each further level joins communities of the one below, by the weights between them, until one
+    community is left, or nothing joins any, or ``options.levels`` are reached. On each level every entity is in one
+    community; one that nothing joins to others is alone. SettingsError if the method can't be had.
+    """
+    method = chosen_method(options.method)
+    nodes = len(graph.ids)
+    homes = partition(nodes, graph.edges, method, options.resolution, options.seed)
+    levels = [homes] if nodes else []
+    while levels and len(levels) < options.levels:
+        below = levels[-1]
+        count = int(below.max()) + 1
+        # What joins members of one community is no edge between communities.
+        between = joined(below[graph.edges.heads], below[graph.edges.tails], graph.edges.weights)
+        if count == 1 or not len(between):
+            break
+        above = partition(count, between, method, options.resolution, options.seed)
+        if int(above.max()) + 1 == count:
+            break
+        levels.append(above[below])
+    figures = tuple(modularity(nodes, graph.edges, homes) for homes in levels)
+    return Detected(_records(graph.ids, [homes.tolist() for homes in levels]), figures, method)
+
+
+def community_id(level: int, member_ids: Iterable[str]) -> str:
+    """The id of the community of these members: it stays as long as they do."""
+    return str(uuid5(_NAMESPACE, f"{level}\n" + "\n".join(sorted(member_ids))))
+
+
+def _records(ids: Sequence[str], levels: Sequence[Sequence[int]]) -> tuple[Community, ...]:
+    members: list[defaultdict[int, list[str]]] = [defaultdict(list) for _ in levels]
+    for groups, homes in zip(members, levels, strict=True):
+        for id_, home in zip(ids, homes, strict=True):
+            groups[home].append(id_)
+    names = [{home: community_id(level, group) for home, group in groups.items()} for level, groups in enumerate(members)]
+    communities = []
+    for level, groups in enumerate(members):
+        above = dict(zip(levels[level], levels[level + 1], strict=True)) if level + 1 < len(levels) else {}
+        for home, group in groups.items():
+            parent = names[level + 1][above[home]] if above else None
+            communities.append(Community(names[level][home], level, tuple(group), parent))
+    return tuple(sorted(communities, key=lambda community: (community.level, community.id)))
