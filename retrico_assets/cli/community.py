@@ -13,7 +13,8 @@ from retrico_assets.cli.build import failures
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.communities.global_answer import GlobalAnswer, answer_globally
 from retrico_assets.project import project_resources
-from retrico_assets.settings import ProjectSettings, load_settings, project_file
+from retrico_assets.sections import ProjectSettings
+from retrico_assets.settings import load_settings, project_file
 
 _SHOWN = 10
 

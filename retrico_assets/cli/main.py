@@ -13,7 +13,8 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from resources.errors import RetricoError, SettingsError
-from retrico_assets.settings import ProjectSettings, load_settings, project_file
+from retrico_assets.sections import ProjectSettings
+from retrico_assets.settings import load_settings, project_file
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -18,7 +18,7 @@ from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
-from retrico_assets.settings import CommunitySettings
+from retrico_assets.sections import CommunitySettings
 
 _EACH_IN_ONE = dg.AssetCheckSpec(
     "each_entity_in_one", asset="communities", description="On each level every entity of the graph is in exactly one community."

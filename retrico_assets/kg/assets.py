@@ -20,7 +20,7 @@ from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
 from retrico_assets.kg.vectors import store_vectors
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource
-from retrico_assets.settings import KGSettings
+from retrico_assets.sections import KGSettings
 
 _COVERED = dg.AssetCheckSpec(
     "evaluation_covered_by_train",

@@ -37,7 +37,7 @@ from retrico_assets.query.reason import reason
 from retrico_assets.query.render import render_markdown, render_table, to_json
 from retrico_assets.query.rerank import rerank
 from retrico_assets.query.retriever import Need, Sources, check_limits, check_strategies, retriever_class
-from retrico_assets.settings import QuerySettings
+from retrico_assets.sections import QuerySettings
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 

@@ -17,7 +17,7 @@ from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.query.parse import Question
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 Need = Literal["names", "graph", "texts", "vectors", "embedder", "llm", "kg"]
 

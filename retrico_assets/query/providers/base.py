@@ -10,7 +10,7 @@ from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
 from retrico_assets.query.parse import Question, link
 from retrico_assets.query.retriever import Need, Sources, make_retriever
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 CORPUS = "corpus"
 """The name by which ``retrieval.sources`` selects the project's own documents."""

@@ -16,7 +16,7 @@ from retrico_assets.graph.identity import IdentityPolicy
 from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
 from retrico_assets.query.retriever import Need, Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 if TYPE_CHECKING:
     from resources.graph.memory import MemoryGraphStore

@@ -16,7 +16,7 @@ from retrico_assets.graph.identity import entity_id, identity_key, relation_id
 from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.retriever import Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 Triple = tuple[str, str, str]
 """Subject, predicate, object."""

@@ -15,7 +15,7 @@ from retrico_assets.query.parse import LONGEST_NAME, LONGEST_QUESTION, LONGEST_U
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.ranking import RelationScorer, ranked_relations, unit, with_ends
 from retrico_assets.query.retriever import Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 Rows = list[dict[str, Any]]
 Read = Callable[[str, Mapping[str, Any]], Rows]

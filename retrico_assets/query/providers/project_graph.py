@@ -8,7 +8,7 @@ from resources.texts.base import TextStore
 from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
 from retrico_assets.query.retriever import Need, Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 
 class ProjectGraphProvider(GraphProvider):

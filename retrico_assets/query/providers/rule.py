@@ -12,7 +12,7 @@ from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, stamped
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
 from retrico_assets.query.retriever import Sources, check_strategies
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.sections import ProjectSettings
 
 PROVIDERS: dict[str, str] = {
     "in-memory": "retrico_assets.query.providers.in_memory:InMemoryProvider",

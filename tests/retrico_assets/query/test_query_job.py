@@ -19,7 +19,7 @@ from retrico_assets.query.answer import answer
 from retrico_assets.query.fuse import Fusion
 from retrico_assets.query.job import QueryConfig, listening, planned, query_job
 from retrico_assets.query.render import to_json
-from retrico_assets.settings import QuerySettings
+from retrico_assets.sections import QuerySettings
 
 QUESTION = "Where was Albert Einstein born?"
 
