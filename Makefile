@@ -55,8 +55,9 @@ lint: .venv/.dev ## ruff, and the type checker on the two packages
 bench: .venv/.dev ## measure against the budgets (a table, no test)
 	$(BIN)/python -m bench
 
-eval: .venv/.dev ## measure retrieval on questions with known answers (RETRICO_EVAL_DATA names the data)
+eval: .venv/.dev ## measure retrieval and KG models on known answers (RETRICO_EVAL_DATA names the data)
 	$(BIN)/python -m bench.retrieval
+	$(BIN)/python -m bench.kg
 
 clean: ## forget what the demo and your project have made (not the environment)
 	-$(BIN)/retrico stop --project $(DEMO)

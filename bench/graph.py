@@ -18,6 +18,7 @@ from falkordb import Graph
 from resources.graph.changes import row_count
 from resources.graph.embedded import embedded_status, open_embedded, stop_embedded
 from resources.graph.falkordb import FalkorDBGraphStore
+from resources.graph.fulltext import search_text
 from resources.records import Chunk, Document, DocumentGraph, Mention, ResolvedMention, ResolvedRelation
 
 DOCUMENTS, CHUNKS_EACH, MENTIONS_EACH, ENTITIES, RELATIONS_EACH = 200, 10, 10, 5_000, 4
@@ -133,10 +134,11 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
     chunks = [c for g in documents for c in g.chunks]
     send(
         "MATCH (d:Document {id: r.document_id}) CREATE (:Chunk {id: r.id, document_id: r.document_id, index: r.index,"
-        " search_text: toLower(r.text),"
+        " search_text: r.search_text,"
         " text: r.text, start: r.start, end: r.end})-[:PART_OF]->(d)",
         [
             {"id": c.id, "document_id": c.document_id, "index": c.index, "text": c.text, "start": c.start, "end": c.end}
+            | {"search_text": search_text(c.text)}
             for c in chunks
         ],
     )
@@ -144,9 +146,17 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
     send("MATCH (a:Chunk {id: r.a}), (b:Chunk {id: r.b}) CREATE (a)-[:NEXT]->(b)", pairs)
     entities = {m.entity_id: m for g in documents for m in g.mentions}
     send(
-        "MERGE (e:Entity {id: r.id}) SET e.label = r.label, e.search_text = toLower(r.label), e.key = r.key,"
-        " e.entity_type = r.type",
-        [{"id": id_, "label": m.mention.text, "key": m.key, "type": m.mention.label} for id_, m in entities.items()],
+        "MERGE (e:Entity {id: r.id}) SET e.label = r.label, e.search_text = r.search_text, e.key = r.key, e.entity_type = r.type",
+        [
+            {
+                "id": id_,
+                "label": m.mention.text,
+                "search_text": search_text(m.mention.text),
+                "key": m.key,
+                "type": m.mention.label,
+            }
+            for id_, m in entities.items()
+        ],
     )
     send(
         "MATCH (e:Entity {id: r.entity}), (c:Chunk {id: r.chunk}) CREATE (e)-[:MENTIONED_IN {start: r.start, end: r.end,"

@@ -19,7 +19,12 @@ from retrico_assets.project import ProjectResource
 from retrico_assets.query.fuse import Fusion
 from retrico_assets.query.retriever import RETRIEVERS, Sources, check_strategies, retriever_class
 
-_FUSED = (("keyword", "chunk_embedding"), ("entity", "keyword", "chunk_embedding"), ("pagerank", "keyword", "chunk_embedding"))
+_FUSED = (
+    ("entity", "pagerank"),
+    ("keyword", "chunk_embedding"),
+    ("entity", "keyword", "chunk_embedding"),
+    ("pagerank", "keyword", "chunk_embedding"),
+)
 
 
 class RetrievalReportConfig(dg.Config):
