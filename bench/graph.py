@@ -111,6 +111,10 @@ def _cpu_seconds(pid: int) -> float:
     return nanoseconds / 1e9 + time.process_time()
 
 
+def _searchable(text: str) -> dict[str, str]:
+    return {"search_text": search_text(text)}
+
+
 def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) -> None:
     """The same rows, searchable too, by plain UNWIND batches of maps: no checks, no evidence merged, not atomic."""
 
@@ -138,7 +142,7 @@ def write_bare(graph: Graph, documents: list[DocumentGraph], size: int = 2_000) 
         " text: r.text, start: r.start, end: r.end})-[:PART_OF]->(d)",
         [
             {"id": c.id, "document_id": c.document_id, "index": c.index, "text": c.text, "start": c.start, "end": c.end}
-            | {"search_text": search_text(c.text)}
+            | _searchable(c.text)
             for c in chunks
         ],
     )

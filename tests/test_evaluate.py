@@ -26,6 +26,10 @@ def test_the_report_scores_every_strategy_that_the_project_can_run(project):
     assert (matrix["chunks"], matrix["relations"]) == (3, built.metadata["graph"]["relations"])
     assert len(list((project.data / "query_cache").glob("entity_graph-*.npz"))) == 1
 
+    unasked = project.retrico("eval")
+    assert unasked.returncode == 1
+    assert "no questions: write" in unasked.stderr
+
     (project.data / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
     asked = project.retrico("eval", "--json")
     assert asked.returncode == 0, asked.stderr

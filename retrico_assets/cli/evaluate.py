@@ -27,5 +27,7 @@ def evaluate(questions: Path | None, strategies: list[str], log_level: str) -> E
         run = run_job("evaluate", {"ops": {"retrieval_report": {"config": config}}}, instance, log_level)
     made = run.asset_materializations_for_node("retrieval_report") if run.success else []
     metadata: dict[str, Any] = dict(made[0].metadata) if made else {}
-    table, scores = (metadata["recall"].value, metadata["scores"].value) if metadata else ("", [])
-    return EvalOutcome(table, scores, tuple(failures(run)))
+    if "recall" not in metadata:
+        notes = [metadata["note"].value] if "note" in metadata else []
+        return EvalOutcome("", [], (*failures(run), *notes))
+    return EvalOutcome(metadata["recall"].value, metadata["scores"].value, tuple(failures(run)))

@@ -54,9 +54,11 @@ def retrieval_report(
     vector_store: VectorStoreResource,
     models: ModelsResource,
 ) -> dg.MaterializeResult:
-    """Recall of each strategy and of some fusions, on questions whose documents are known."""
-    data = project.settings.data_folder
-    file = Path(config.questions).expanduser() if config.questions else data / "questions.jsonl"
+    """Recall of each strategy and of some fusions, on questions whose documents are known. Without questions an empty report."""
+    file = Path(config.questions).expanduser() if config.questions else project.settings.data_folder / "questions.jsonl"
+    if not config.questions and not file.exists():
+        note = f'no questions: write {file}, a line {{"question": "...", "sources": ["a.md"]}} each, or name another file'
+        return dg.MaterializeResult(metadata={"questions": 0, "note": note})
     questions = read_questions(file)
     with ExitStack() as opened:
         sources = Sources(
