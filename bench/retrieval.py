@@ -30,6 +30,7 @@ def main() -> None:
         print(f"== {name}: {len(kept[file])} documents, {len(questions)} questions", flush=True)
         started = time.monotonic()
         _retrico("build", *project)
+        _retrico("community", *project)
         print(f"built in {time.monotonic() - started:.0f} s", flush=True)
         _retrico("eval", *project)
         _retrico("stop", *project)

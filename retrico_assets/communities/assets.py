@@ -136,11 +136,12 @@ def community_embeddings(
 ) -> dg.MaterializeResult:
     """A vector of each community's title and summary. Idempotent: only texts that are new are embedded, gone ones deleted.
 
-    A text that communities of several levels share is embedded once.
+    A text that communities of several levels share is embedded once. An entity alone is not embedded as a community: its name is
+    in entity_embeddings.
     """
     watch = report.Stopwatch()
     with graph_store.connect() as store:
-        texts = {c.id: embedding_text(c) for c in store.communities() if c.summary}
+        texts = {c.id: embedding_text(c) for c in store.communities() if c.summary and len(c.member_ids) > 1}
     embedder = EmbedderOfRepeatedTexts(models.embedder(), texts.values())
     with vector_store.connect() as vectors:
         result = sync_index(vectors, COMMUNITY_INDEX, embedder, texts, reporter(COMMUNITY_INDEX, context.log.info, "texts"))

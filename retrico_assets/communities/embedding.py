@@ -15,7 +15,7 @@ def embedding_text(community: Community) -> str:
 
 
 class EmbedderOfRepeatedTexts(Embedder):
-    """Another embedder, asked once for each text that comes several times in ``texts``: an entity alone is so on every level."""
+    """Another embedder, asked once for each text that comes several times in ``texts``, as that of a community on two levels."""
 
     def __init__(self, embedder: Embedder, texts: Iterable[str]) -> None:
         self.calls = 0

@@ -90,6 +90,9 @@ class CommunityRetriever(Retriever):
         """The communities to draw on, best first. More and more are looked at until enough of them differ."""
         info = self._vectors.describe(COMMUNITY_INDEX)
         if info is None or info.count == 0:
+            sizes = {len(community.member_ids) for community in self._graph.communities()}
+            if info is not None and sizes == {1}:
+                return []  # nothing but entities that stand alone, which are not embedded
             raise NotBuiltError(f"there are no communities to search: {_REMEDY}")
         wanted = _HITS_A_COMMUNITY * self._communities
         while True:

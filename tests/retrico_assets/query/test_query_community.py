@@ -5,7 +5,7 @@ from query_stores import GRAPHS, ODD_QUESTIONS, check, id_of, names, opened, tel
 from query_world import WordEmbedder
 
 from resources.errors import IndexMismatchError, NotBuiltError, SettingsError
-from resources.records import Community
+from resources.records import Community, Subgraph
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.query.community import CommunityRetriever
@@ -128,6 +128,13 @@ def test_without_an_index_it_says_what_to_build_first(sources):
     for vectors in (MemoryVectorStore(), _index({})):
         with pytest.raises(NotBuiltError, match=r"\(retrico community; asset community_embeddings\)"):
             ask(Sources(sources.graph, sources.texts, vectors, sources.embedder), "birds")
+
+
+def test_entities_that_all_stand_alone_are_an_empty_result(tmp_path):
+    with opened("memory", tmp_path) as (graph, texts):
+        tell(graph, texts, [("Ana", "met", "Bo", 0.5)])
+        graph.replace_communities([Community(entity.id, 0, (entity.id,)) for entity in graph.entities()])
+        assert ask(Sources(graph, texts, _index({}), WordEmbedder()), "Ana") == Subgraph()
 
 
 def test_vectors_of_communities_that_are_gone_ask_for_a_new_build(sources):
