@@ -295,7 +295,8 @@ class KGSettings(_Section):
     """The KG model: what it learns from, and how it is trained.
 
     ``triples`` names a file of three columns or a folder with train.txt, valid.txt and test.txt; without it the graph is
-    learned. ``pipeline`` holds any further option of PyKEEN's pipeline, such as {stopper: early, loss: nssa}.
+    learned. ``pipeline`` holds any further option of PyKEEN's pipeline, such as {stopper: early, loss: nssa}. ``on_nodes``: the
+    entities' vectors are copied onto the graph's nodes too.
     """
 
     triples: str | None = None
@@ -310,6 +311,7 @@ class KGSettings(_Section):
     pipeline: dict[str, Any] = {}
     seed: int = Field(default=42, ge=0, lt=2**32)
     device: str = "cpu"
+    on_nodes: bool = False
 
     @field_validator("split")
     @classmethod

@@ -5,7 +5,9 @@ import json
 import pytest
 import yaml
 
-from tests.projects import REPOSITORY, Build, make_project
+from resources.graph import open_graph_store
+from retrico_assets.kg.score import trained_model
+from tests.projects import REPOSITORY, TEXTS, Build, make_project
 
 pytestmark = pytest.mark.slow
 
@@ -124,3 +126,48 @@ def test_a_question_is_answered_with_the_model_of_the_project(built):
     assert result["errors"] == []
     relation = next(one for one in result["relations"] if (one["head"], one["tail"]) == ("Albert Einstein", "Ulm"))
     assert relation["properties"]["score_source"] == "kg_model"
+
+
+def copied(made):
+    found = made.metadata["kg_embeddings"]
+    return found["nodes"], found["nodes_written"], found["nodes_cleared"]
+
+
+def vectors_on_nodes(project):
+    with open_graph_store("falkordb_embedded", project.data / "graph") as graph:
+        rows = graph.query("MATCH (e:Entity) WHERE e.kg_embedding IS NOT NULL RETURN e.id, e.kg_embedding")
+    return {row["e.id"]: row["e.kg_embedding"] for row in rows}
+
+
+def test_vectors_are_copied_onto_the_nodes_if_asked_for_and_removed_again_if_not(built):
+    on, off = ({"ops": {"kg_embeddings": {"config": {"on_nodes": wanted}}}} for wanted in (True, False))
+    assert copied(train(built)) == (0, 0, 0)
+    graph = built.graph()
+    first = Build(built.run("train_kg_model", on))
+    ids, rows, *_ = trained_model(built.data).vectors()
+    assert len(ids) > 1
+    assert copied(first) == (len(ids), len(ids), 0)
+    assert first.metadata["kg_embeddings"]["written"] == 0
+    assert "note" not in first.metadata["kg_embeddings"]
+    assert vectors_on_nodes(built) == dict(zip(ids, rows.tolist(), strict=True))
+    assert built.graph() == graph
+
+    again = Build(built.run("train_kg_model", on))
+    assert copied(again) == (len(ids), 0, 0)
+    assert again.metadata["kg_model"]["trained"] is False
+    (built.corpus / "curie.txt").unlink()
+    built.build()
+    built.write("curie.txt", TEXTS["curie.txt"])
+    built.build()
+    came_back = copied(Build(built.run("train_kg_model", on)))
+    assert came_back[0] == len(ids)
+    assert 0 < came_back[1] < len(ids)
+
+    assert copied(Build(built.run("train_kg_model", off))) == (0, 0, len(ids))
+    assert vectors_on_nodes(built) == {}
+
+
+def test_a_model_of_files_finds_no_nodes_and_says_so(project):
+    made = Build(project.run("train_kg_model", {"ops": {"kg_embeddings": {"config": {"on_nodes": True}}}}))
+    assert copied(made) == (0, 0, 0)
+    assert "none of the model's entities" in made.metadata["kg_embeddings"]["note"]

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from resources.graph.vectors import VectorsReplaced
 from resources.records import Chunk, Community, DocumentGraph, Entity, GraphStats, Neighbourhood, Path, Relation, Scored
 from resources.store import Store
 
@@ -153,10 +154,20 @@ class GraphStore(Store):
         """Communities with one of these ids, by level, then by id, each once."""
 
     @abstractmethod
+    def replace_entity_vectors(self, vectors: Mapping[str, Sequence[float]]) -> VectorsReplaced:
+        """Make these, by entity id, the only vectors on the entities, touching only what differs. Unknown ids are passed over.
+
+        They are kept as 32-bit floats in the nodes' property ``kg_embedding``, for those who query the graph itself; they are
+        no property of the records. StoreError before anything is written for a vector that is empty or not of finite numbers,
+        and for vectors of different lengths. A call that is cut short leaves a part done; the same call completes it.
+        An entity keeps its vector when documents are written again, and one that goes away loses it for good.
+        """
+
+    @abstractmethod
     def revision(self) -> str:
         """A mark that every change of documents, entities or relations changes, the same for every process; none comes twice.
 
-        Communities don't change it: they are made from the rest.
+        Communities and the entities' vectors don't change it: they are made from the rest.
         """
 
     @abstractmethod

@@ -16,7 +16,9 @@ from resources.graph.base import GraphStore
 from resources.graph.changes import batches, check_documents, is_id, row_count
 from resources.graph.cypher_communities import community_changes, read_communities
 from resources.graph.cypher_rows import CHUNK, ENTITY, RELATION, chunk_record, entity_record, relation_record
+from resources.graph.cypher_vectors import stored_vector_hashes, vector_statements
 from resources.graph.cypher_writes import Read, Rows, Statements, replacement
+from resources.graph.vectors import VectorsReplaced, vector_change
 from resources.records import Chunk, Community, DocumentGraph, Entity, GraphStats, Neighbourhood, Path, Relation, Scored
 
 INDEXED = (
@@ -209,6 +211,12 @@ RETURN id, string.join(collect(chunk), '\n'), collect(n) ORDER BY id"""
 
     def find_communities(self, ids: Sequence[str]) -> list[Community]:
         return read_communities(self._read, ids=ids) if ids else []
+
+    def replace_entity_vectors(self, vectors: Mapping[str, Sequence[float]]) -> VectorsReplaced:
+        change = vector_change(vectors, stored_vector_hashes(self._read))
+        for statements in vector_statements(change):
+            self._atomically(partial(_as_planned, statements), new_revision=False)
+        return change.counts
 
     def stats(self) -> GraphStats:
         counts = [

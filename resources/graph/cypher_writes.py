@@ -32,7 +32,8 @@ WITH e, m.label AS label, floor(sum(m.score) * 1000000 + 0.5) AS total ORDER BY 
 WITH e, collect(label)[0] AS label SET e.entity_type = label"""
 # Not one SET += with nulls for what goes: FalkorDB 4.16 then leaves some keys as they were.
 _DESCRIBE_ENTITIES = """UNWIND $rows AS r MATCH (e:Entity {id: r[0]})
-SET e = {id: e.id, label: e.label, key: e.key, entity_type: e.entity_type, search_text: e.search_text} SET e += r[1]"""
+SET e = {id: e.id, label: e.label, key: e.key, entity_type: e.entity_type, search_text: e.search_text,
+ kg_embedding: e.kg_embedding, kg_embedding_hash: e.kg_embedding_hash} SET e += r[1]"""
 _ENDS = "UNWIND $rows AS r MATCH (h:Entity {id: r[0]}), (t:Entity {id: r[1]}) "
 _RELATION_ROW = """{id: r[2], label: r[3], score: r[4], chunk_ids: r[5], chunk_scores: r[6], chunk_properties: r[7],
  start_date: r[8], end_date: r[9]}"""

@@ -26,6 +26,7 @@ SCHEMA_KEYS = frozenset(
     {"id", "label", "key", "entity_type", "type", "description", "title", "source", "text", "text_hash", "start",
      "end", "start_date", "end_date", "score", "index", "metadata", "document_id", "fingerprint",
      "chunk_ids", "chunk_scores", "chunk_properties", "level", "summary", "embedding", "search_text",
+     "kg_embedding", "kg_embedding_hash",
      "json_keys", "more_properties", "property_keys", "properties", "relation_keys"}
 )  # fmt: skip
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")

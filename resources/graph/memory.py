@@ -24,6 +24,7 @@ from resources.graph.communities import checked_communities, in_order, refuse_un
 from resources.graph.encoding import clean_text, plain_value, stored_float
 from resources.graph.fulltext import WordIndex, name_phrases, question_phrases, rank_names, rank_texts
 from resources.graph.paths import shortest_paths
+from resources.graph.vectors import VECTOR_HASH_KEY, VECTOR_KEY, VectorsReplaced, vector_change
 from resources.records import (
     Chunk,
     Community,
@@ -47,7 +48,7 @@ class MemoryGraphStore(GraphStore):
         self._chunks: dict[str, Chunk] = {}
         self._mentions: dict[str, dict[str, list[ResolvedMention]]] = {}  # entity id -> document id -> mentions
         self._states: dict[str, RelationState] = {}
-        self._graph = nx.MultiDiGraph()  # nodes: entity ids with their record; edges: relation ids with theirs
+        self._graph = nx.MultiDiGraph()  # nodes: entity ids with their record and vector; edges: relation ids with theirs
         self._communities: dict[str, Community] = {}
         self._labels, self._texts = WordIndex(), WordIndex()
         self._mark = ""
@@ -276,6 +277,15 @@ class MemoryGraphStore(GraphStore):
     def find_communities(self, ids: Sequence[str]) -> list[Community]:
         with self._lock:
             return in_order([self._communities[id_] for id_ in set(ids) & self._communities.keys()])
+
+    def replace_entity_vectors(self, vectors: Mapping[str, Sequence[float]]) -> VectorsReplaced:
+        with self._lock:
+            change = vector_change(vectors, dict(self._graph.nodes(data=VECTOR_HASH_KEY, default="")))
+            for id_, hash_, numbers in change.written:
+                self._graph.nodes[id_].update({VECTOR_HASH_KEY: hash_, VECTOR_KEY: tuple(numbers)})
+            for id_ in change.removed:
+                del self._graph.nodes[id_][VECTOR_HASH_KEY], self._graph.nodes[id_][VECTOR_KEY]
+        return change.counts
 
     def revision(self) -> str:
         with self._lock:

@@ -17,9 +17,9 @@ from retrico_assets.kg.report import metrics_rows, training_curve
 from retrico_assets.kg.score import trained_model
 from retrico_assets.kg.train import TrainingPlan, train_model
 from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
-from retrico_assets.kg.vectors import store_vectors
+from retrico_assets.kg.vectors import copy_to_nodes, store_vectors
 from retrico_assets.progress import reporter
-from retrico_assets.project import ProjectResource
+from retrico_assets.project import BuildLock, ProjectResource
 from retrico_assets.sections import KGSettings
 
 _COVERED = dg.AssetCheckSpec(
@@ -58,6 +58,14 @@ class KGModelConfig(dg.Config):
     seed: int | None = Field(None, description="Same seed, same model.")
     device: str | None = Field(None, description="cpu, or cuda.")
     retrain: bool = Field(False, description="Train even if neither triples nor settings have changed.")
+
+
+class KGEmbeddingsConfig(dg.Config):
+    """Where the vectors go in this run. Default: as kg in project.yaml says."""
+
+    on_nodes: bool | None = Field(
+        None, description="Copy the entities' vectors onto the graph's nodes too (property kg_embedding). False: remove the copy."
+    )
 
 
 @dg.asset(group_name="kg", kinds={"pandas"}, deps=["graph"], io_manager_key="frames", dagster_type=FRAME, check_specs=[_COVERED])
@@ -136,10 +144,16 @@ def kg_model(
 @dg.asset(group_name="kg", kinds={"faiss"}, deps=["kg_model"])
 @told_plainly
 def kg_embeddings(
-    context: dg.AssetExecutionContext, project: ProjectResource, vector_store: VectorStoreResource
+    context: dg.AssetExecutionContext,
+    config: KGEmbeddingsConfig,
+    project: ProjectResource,
+    graph_store: GraphStoreResource,
+    vector_store: VectorStoreResource,
+    build_lock: BuildLock,
 ) -> dg.MaterializeResult:
-    """The vectors of the model's entities and relations. Those of the same training are not written again."""
+    """The vectors of the model's entities and relations. Those that are there already are not written again."""
     watch = report.Stopwatch()
+    on_nodes = _with(project.settings.kg, config).on_nodes
     model = trained_model(project.settings.data_folder)
     if model is None:
         note = "no KG model is trained yet, so there are no vectors of it"
@@ -147,14 +161,21 @@ def kg_embeddings(
         return dg.MaterializeResult(metadata={"note": note, **report.counts(written=0)})
     with vector_store.connect() as vectors:
         written = store_vectors(vectors, model)
+    with graph_store.connect() as graph:
+        copied = copy_to_nodes(graph, model) if on_nodes else graph.replace_entity_vectors({})
     rows = [{"index": name, "vectors": w.total, "dimension": w.dimension, "written": w.written} for name, w in written.items()]
     left_out = {id_: "its vector is zero or no number" for w in written.values() for id_ in w.left_out}
     number = sum(w.written for w in written.values())
+    note = "no node got a vector: the graph has none of the model's entities" if on_nodes and not copied.held else ""
+    if note:
+        context.log.warning(note)
     return dg.MaterializeResult(
         metadata={
+            **({"note": dg.MetadataValue.text(note)} if note else {}),
             "indexes": report.table(rows),
             **report.counts(written=number, unchanged=sum(w.total for w in written.values()) - number),
             **report.listing("left_out", left_out),
+            **report.counts(nodes=copied.held, nodes_written=copied.written, nodes_cleared=copied.removed),
             "model": dg.MetadataValue.text(f"{model.card.model} {model.version.name}"),
             **watch.rates(number),
         }

@@ -1,9 +1,11 @@
-"""A KG model's vectors in the vector store."""
+"""A KG model's vectors in the vector store, and on the graph's nodes."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from resources.graph.base import GraphStore
+from resources.graph.vectors import VectorsReplaced
 from resources.vectors.base import VectorStore
 from retrico_assets.kg.score import KGModel
 
@@ -37,6 +39,13 @@ def store_vectors(vectors: VectorStore, model: KGModel) -> dict[str, Written]:
     }
 
 
+def copy_to_nodes(graph: GraphStore, model: KGModel) -> VectorsReplaced:
+    """Make the graph's entities carry this model's vectors, and no others. What the model or the graph doesn't know has none."""
+    ids, rows, *_ = model.vectors()
+    usable = _usable(rows)
+    return graph.replace_entity_vectors({id_: row for id_, row, fine in zip(ids, rows.tolist(), usable, strict=True) if fine})
+
+
 def _store(vectors: VectorStore, index: str, model: str, ids: tuple[str, ...], rows: np.ndarray) -> Written:
     dimension = rows.shape[1]
     known = vectors.describe(index)
@@ -45,11 +54,17 @@ def _store(vectors: VectorStore, index: str, model: str, ids: tuple[str, ...], r
     if not dimension:
         return Written(0, 0, 0)
     vectors.open_index(index, model=model, dimension=dimension)
-    norms = np.linalg.norm(rows.astype(np.float64), axis=1)
-    usable = np.isfinite(norms) & (norms > 0)
+    usable = _usable(rows)
     stored = vectors.hashes(index)
     todo = [place for place, id_ in enumerate(ids) if usable[place] and id_ not in stored]
     for start in range(0, len(todo), _VECTORS_A_WRITE):
         batch = todo[start : start + _VECTORS_A_WRITE]
         vectors.upsert(index, [ids[place] for place in batch], rows[batch], [model] * len(batch))
     return Written(int(usable.sum()), dimension, len(todo), tuple(id_ for id_, fine in zip(ids, usable, strict=True) if not fine))
+
+
+def _usable(rows: np.ndarray) -> np.ndarray:
+    """Which rows are vectors that a store can hold: finite, and not zero."""
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1)
+    usable: np.ndarray = np.isfinite(norms) & (norms > 0)
+    return usable

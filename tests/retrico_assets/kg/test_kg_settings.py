@@ -19,6 +19,7 @@ def settings(tmp_path):
 def test_a_project_learns_its_graph_with_rotate_unless_told_otherwise(settings):
     kg = settings("data: data\n")
     assert (kg.triples, kg.model, kg.split, kg.pipeline) == (None, "RotatE", [0.8, 0.1, 0.1], {})
+    assert kg.on_nodes is False
 
 
 def test_the_place_of_triples_is_relative_to_the_project_file(settings, tmp_path):
@@ -31,6 +32,7 @@ def test_the_place_of_triples_is_relative_to_the_project_file(settings, tmp_path
         ("kg: {split: [0.8, 0.3, 0.1]}", r"kg\.split: .*add up to 1"),
         ("kg: {epoch: 3}", r"kg\.epoch: unknown key; known here: triples, split, model"),
         ("kg: {epochs: 0}", r"kg\.epochs: .*greater than 0"),
+        ("kg: {on_nodes: nodes}", r"kg\.on_nodes: .*boolean"),
         ("kg: {learning_rate: -1}", r"kg\.learning_rate: .*greater than 0"),
     ],
 )
