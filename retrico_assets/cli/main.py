@@ -71,7 +71,7 @@ class _QueryCommand(TyperCommand):
 def query(
     question: Annotated[str, typer.Argument(help="The question, as you would ask it.")],
     strategy: Annotated[
-        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else entity and pagerank.")
+        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else pagerank.")
     ] = "",
     option: Annotated[
         list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. May be given many times.")
@@ -206,8 +206,10 @@ def model(
     console = Console(stderr=True)
     source = {"triples": str(triples.absolute()) if triples else None, "seed": seed}
     outcome = train(settings, source, console if console.is_terminal else None, _log_level(verbose))
-    if outcome.summary:
-        _print_json(outcome.summary) if as_json else typer.echo("\n".join(lines(outcome.summary)))
+    if as_json:
+        _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {}))
+    elif told := lines(outcome.summary):
+        typer.echo("\n".join(told))
     _end_with(outcome.failures)
 
 

@@ -30,7 +30,7 @@ from retrico_assets.query.retriever import (
     retriever_class,
 )
 
-DEFAULT_STRATEGIES = ("entity", "pagerank")
+DEFAULT_STRATEGIES = ("pagerank",)
 
 StrategyOptions = Mapping[str, Mapping[str, Any]]
 """Options by strategy."""

@@ -83,11 +83,12 @@ def test_an_unbuilt_index_says_what_to_build(world):
 
 
 def test_when_all_strategies_fail_the_result_says_so(world):
-    result = answer(QUESTION, **world.sources | {"graph": Down(), "texts": Down(), "vectors": Down()})
+    both = {"strategies": ("entity", "pagerank")}
+    result = answer(QUESTION, **world.sources | {"graph": Down(), "texts": Down(), "vectors": Down()}, **both)
     assert result.all_failed
     assert {failure.strategy for failure in result.failures} == {"entity", "pagerank"}
     assert result.evidence == Evidence()
-    assert not answer(QUESTION, **world.sources | {"vectors": Down()}).all_failed
+    assert not answer(QUESTION, **world.sources | {"vectors": Down()}, **both).all_failed
 
 
 def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
@@ -104,7 +105,9 @@ def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
         {"rerank_top": -1, "reranker": EmbedderReranker(world.embedder)},
     ):
         with pytest.raises(SettingsError):
-            answer(QUESTION, **world.sources | {"graph": Down(), "texts": Down()}, **options)
+            answer(
+                QUESTION, **{"strategies": ["entity", "keyword"], **world.sources, "graph": Down(), "texts": Down(), **options}
+            )
 
 
 def labels(result):

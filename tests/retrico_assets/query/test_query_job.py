@@ -131,7 +131,7 @@ def test_every_strategy_is_a_step(run):
 
 
 def test_a_failing_strategy_is_shown_and_the_run_goes_on(run):
-    result = run(stores={"vector_store": Unreachable()})
+    result = run(strategies=["entity", "pagerank"], stores={"vector_store": Unreachable()})
     assert result.success
     data = result.output_for_node("reason")
     assert [error["strategy"] for error in data["errors"]] == ["pagerank"]
@@ -147,7 +147,7 @@ def test_a_strategy_opens_only_what_it_needs(run):
 
 def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
     down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
-    result = run(stores=down)
+    result = run(strategies=["entity", "pagerank"], stores=down)
     assert result.success
     errors = result.output_for_node("reason")["errors"]
     assert {error["strategy"] for error in errors} == {"entity", "pagerank", "collect"}
@@ -176,7 +176,7 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
 def test_a_wrong_config_fails_the_run_before_anything_is_looked_up(run, config, words):
     down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
     with pytest.raises(dg.Failure) as failure:
-        run(stores=down, **config)
+        run(stores=down, **{"strategies": ["entity", "pagerank"], **config})
     for word in words:
         assert word in failure.value.description
 
