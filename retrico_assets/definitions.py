@@ -18,7 +18,7 @@ from retrico_assets.settings import load_settings, project_file
 
 _file = project_file()
 _settings = load_settings(_file)
-check_retrieval(_settings)
+check_retrieval(_settings, _file)
 
 build_job = dg.define_asset_job(
     "build",

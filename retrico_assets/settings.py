@@ -80,6 +80,8 @@ def _explain(file: Path, error: ValidationError) -> str:
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             message = f"unknown key; {_known_keys(problem['loc'][:-1])}"
+        elif problem["type"] == "model_type":
+            message = f"it must be keys and values; {_known_keys(problem['loc'])}"
         lines.append(f"  {key}: {message}")
     return "\n".join(lines)
 

@@ -45,6 +45,15 @@ def test_the_report_scores_every_strategy_that_the_project_can_run(project):
     assert "R@5" in shown.stdout
 
 
+def test_a_source_that_no_document_has_is_told(project):
+    file = project.data / "odd.jsonl"
+    file.write_text("\n".join(map(json.dumps, [*QUESTIONS, {"question": "Who?", "sources": ["gone.txt", "planck.md"]}])))
+    asked = project.retrico("eval", str(file), "--strategy", "keyword", "--json")
+    assert asked.returncode == 0, asked.stderr
+    assert "warning: 1 of the sources are of no document and count as never found: gone.txt" in asked.stderr
+    assert json.loads(asked.stdout)[0]["questions"] == 3
+
+
 def test_questions_that_are_not_there_are_told_and_what_to_do(project):
     failed = project.retrico("eval", str(project.data / "none.jsonl"))
     assert failed.returncode == 1

@@ -10,11 +10,12 @@ from retrico_assets.cli.instance import opened_instance, run_job
 
 @dataclass(frozen=True)
 class EvalOutcome:
-    """The table as Markdown, the scores as `--json` prints them, and what failed, in words."""
+    """The table as Markdown, the scores as `--json` prints them, what failed and what makes figures doubtful, in words."""
 
     markdown: str
     scores: list[dict[str, Any]]
     failures: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def evaluate(questions: Path | None, strategies: list[str], log_level: str) -> EvalOutcome:
@@ -30,4 +31,7 @@ def evaluate(questions: Path | None, strategies: list[str], log_level: str) -> E
     if "recall" not in metadata:
         notes = [metadata["note"].value] if "note" in metadata else []
         return EvalOutcome("", [], (*failures(run), *notes))
-    return EvalOutcome(metadata["recall"].value, metadata["scores"].value, tuple(failures(run)))
+    scores = metadata["scores"].value
+    warnings = [metadata["unknown_sources"].value] if "unknown_sources" in metadata else []
+    warnings += sorted({error for score in scores for error in score["errors"]})
+    return EvalOutcome(metadata["recall"].value, scores, tuple(failures(run)), tuple(warnings))

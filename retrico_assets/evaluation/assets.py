@@ -1,7 +1,7 @@
 """How good retrieval is, as an asset."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,12 +12,16 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Text
 from resources.errors import SettingsError
 from retrico_assets import report
 from retrico_assets.evaluation.measure import Measured, Way, measure
-from retrico_assets.evaluation.questions import read_questions
+from retrico_assets.evaluation.questions import read_questions, unknown_sources
 from retrico_assets.failures import told_plainly
+from retrico_assets.kg.score import trained_model
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource
-from retrico_assets.query.fuse import Fusion
+from retrico_assets.query.answer import StrategyOptions, merged_options
+from retrico_assets.query.graph_handle import GRAPH_STRATEGY
+from retrico_assets.query.providers.rule import serving_providers
 from retrico_assets.query.retriever import RETRIEVERS, Sources, check_strategies, retriever_class
+from retrico_assets.sections import ProjectSettings
 
 _FUSED = (
     ("entity", "pagerank"),
@@ -25,6 +29,7 @@ _FUSED = (
     ("entity", "keyword", "chunk_embedding"),
     ("pagerank", "keyword", "chunk_embedding"),
 )
+_LISTED = 10
 
 
 class RetrievalReportConfig(dg.Config):
@@ -60,22 +65,30 @@ def retrieval_report(
         note = f'no questions: write {file}, a line {{"question": "...", "sources": ["a.md"]}} each, or name another file'
         return dg.MaterializeResult(metadata={"questions": 0, "note": note})
     questions = read_questions(file)
+    settings = project.settings
     with ExitStack() as opened:
+        llm = models.llm()
         sources = Sources(
             graph=opened.enter_context(graph_store.connect()),
             texts=opened.enter_context(text_store.connect()),
             vectors=opened.enter_context(vector_store.connect()),
             embedder=models.embedder(),
-            llm=models.llm(),
-            cache=project.settings.query_cache,
+            llm=llm and opened.enter_context(closing(llm)),
+            kg=trained_model(settings.data_folder),
+            cache=settings.query_cache,
+            project=settings,
         )
-        ways = _ways(config.strategies, config.fused, sources)
+        assert sources.texts is not None
+        unknown = unknown_sources(questions, sources.texts)
+        if unknown:
+            context.log.warning(_unknown(unknown))
+        ways = ways_to_ask(config.strategies, config.fused, sources)
         measured = measure(
             questions,
             ways,
             sources,
             models.entity_extractor(),
-            project.settings.query.options,
+            _options(ways, settings),
             reporter("questions", context.log.info, "questions"),
         )
     errors = {f"{score.name}: {error}": times for score in measured.scores for error, times in score.errors.items()}
@@ -85,6 +98,7 @@ def retrieval_report(
             "scores": dg.MetadataValue.json([asdict(score) for score in measured.scores]),
             "questions": dg.MetadataValue.int(len(questions)),
             "reading_milliseconds": dg.MetadataValue.float(round(measured.reading, 2)),
+            **({"unknown_sources": _unknown(unknown)} if unknown else {}),
             **report.listing("errors", errors),
         }
     )
@@ -102,19 +116,39 @@ def markdown(measured: Measured) -> str:
     return "\n".join(lines)
 
 
-def _ways(strategies: Sequence[str] | None, fused: Sequence[Sequence[str]] | None, sources: Sources) -> list[Way]:
+def ways_to_ask(strategies: Sequence[str] | None, fused: Sequence[Sequence[str]] | None, sources: Sources) -> list[Way]:
+    """Each strategy and each set to fuse, once; None: those that ``sources`` can serve, and a few sets of them."""
     chosen = check_strategies(strategies) if strategies is not None else _possible(sources)
     sets = [check_strategies(names) for names in (_FUSED if fused is None else fused)]
     if fused is None:
         sets = [names for names in sets if set(names) <= set(chosen)]
-    ways = [Way(name, (name,)) for name in chosen] + [Way(" + ".join(names), names, Fusion()) for names in sets]
+    ways = {names: Way(" + ".join(names), names) for names in (*((name,) for name in chosen), *sets)}
     if not ways:
         raise SettingsError("retrieval_report has nothing to measure: name strategies or sets to fuse")
-    return ways
+    return list(ways.values())
+
+
+def _options(ways: Sequence[Way], settings: ProjectSettings) -> StrategyOptions:
+    """As questions have them that say nothing of their own."""
+    names = list(dict.fromkeys(name for way in ways for name in way.strategies))
+    query = settings.query
+    return merged_options(names, [({"hops": query.hops}, {name: own for name, own in query.options.items() if name in names})])
+
+
+def _unknown(sources: Sequence[str]) -> str:
+    listed = ", ".join(sources[:_LISTED]) + (f" and {len(sources) - _LISTED} more" if len(sources) > _LISTED else "")
+    return (
+        f"{len(sources)} of the sources are of no document and count as never found: {listed}; "
+        "a source is the path of a file in corpus.path, its parts joined by /"
+    )
 
 
 def _possible(sources: Sources) -> tuple[str, ...]:
-    """Strategies whose needs the project meets: without a language model, those that can do without."""
+    """Strategies whose needs the project meets: without a language model or a graph provider, those that can do without."""
+    served = sources.project is None or bool(serving_providers(sources.project))
     return tuple(
-        name for name in RETRIEVERS if all(getattr(sources, need) is not None for need in retriever_class(name).needs - {"names"})
+        name
+        for name in RETRIEVERS
+        if all(getattr(sources, need) is not None for need in retriever_class(name).needs - {"names"})
+        and (served or name != GRAPH_STRATEGY)
     )

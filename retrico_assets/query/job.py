@@ -102,9 +102,10 @@ def planned(config: QueryConfig, project: QuerySettings, default: Sequence[str] 
     top_k = _first(config.top_k, project.top_k, Plan().top_k)
     check_limits(top_k, config.hops)
     dates = {"active_after": config.active_after, "active_before": config.active_before}
-    for option, value in dates.items():
+    for option, value in {"hops": config.hops, **dates}.items():
         if value is not None and not any(has_option(name, option) for name in names):
-            raise SettingsError(f"{option} is {value}, but no strategy asked looks at dates ({', '.join(names)}); add entity")
+            does = "walks by hops" if option == "hops" else "looks at dates"
+            raise SettingsError(f"{option} is {value}, but no strategy asked {does} ({', '.join(names)}); add entity")
     options = merged_options(
         names,
         [
@@ -121,6 +122,8 @@ def planned(config: QueryConfig, project: QuerySettings, default: Sequence[str] 
         _first(config.weights, project.fusion.weights),
         _first(config.min_sources, project.fusion.min_sources),
     )
+    if strangers := [name for name in config.weights or {} if name not in names]:
+        raise SettingsError(f"weights for {', '.join(map(repr, strangers))}, but the strategies asked are: {', '.join(names)}")
     reranked = project.reranker.top if project.reranker and uses_reranker else 0
     return Plan(names, options, fusion, top_k, reranked, _first(config.chunk_source, project.chunk_source))
 

@@ -175,7 +175,7 @@ def _told(found: object) -> bool | None:
 def _prose(text: str) -> str:
     """The reply as an answer in plain text; empty when it is JSON of some other kind, or declines in so many words."""
     text = clean(text.replace("\ufeff", "")).strip()
-    if _JSON.match(text) or '"answer"' in text:
+    if _JSON.match(text) or '"answer"' in text or text in ("null", '""'):
         return ""
     return text
 

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from resources.records import Relation, Scored
+from retrico_assets.query.citations import clean
 from retrico_assets.query.evidence import NOT_IN_SOURCES, QueryResult, SourceChunk, is_predicted
+
+_BLOCK_MARK = re.compile(r"\A(\d*)([-+=.)])")
+_UNDERLINE = re.compile(r"\A(?=[-=]+\Z)")
 
 
 def to_json(result: QueryResult) -> dict[str, Any]:
@@ -101,21 +105,27 @@ def render_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    shown = re.sub(r"([\\`*_{}\[\]#|~$!])", r"\\\1", " ".join(text.split()))
+    """Text that Markdown shows as it is, within a line; without control characters, which could steer a terminal."""
+    shown = re.sub(r"([\\`*_{}\[\]#|~$!])", r"\\\1", clean(" ".join(text.split())))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _line(text: str) -> str:
+    """A whole line that Markdown shows as it is: "-5", "1990." and "===" begin no list and make no heading there."""
+    return _BLOCK_MARK.sub(r"\1\\\2", escape(text))
 
 
 def _answer(result: QueryResult, number: Mapping[str, int]) -> Iterator[str]:
     if result.state == "not_in_sources" and (result.answer or "").strip(" .").lower() != NOT_IN_SOURCES:
         yield f"**{NOT_IN_SOURCES.capitalize()}.**"
     if result.answer is not None:
-        text = "\n".join(escape(line) for line in result.answer.splitlines())
+        # A model's lists are meant as such; a line under another one is not.
+        text = "\n".join(_UNDERLINE.sub(r"\\", escape(line)) for line in result.answer.splitlines())
         cited = []
         for chunk_id, place in number.items():
             mark = escape(f"[{chunk_id}]")
             if mark in text:
-                text = text.replace(mark, f"[{place}]")
+                text = text.replace(mark, f"\\[{place}\\]")  # "[1](x)" would be a link, "[1]: x" vanish
                 cited.append(place)
         yield text
         if cited:
@@ -146,7 +156,7 @@ def _where(source: SourceChunk) -> str:
 
 def _quote(source: SourceChunk, place: int) -> str:
     where = f"{_where(source)}, {source.chunk.start}-{source.chunk.end}"
-    lines = "\n".join(f"> {escape(line)}".rstrip() for line in source.chunk.text.splitlines())
+    lines = "\n".join(f"> {_line(line)}".rstrip() for line in source.chunk.text.splitlines())
     return f"**[{place}]** {where} ({source.score:.4f})\n\n{lines}"
 
 

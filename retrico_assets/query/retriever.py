@@ -131,10 +131,14 @@ def check_options(name: str, options: Mapping[str, Any]) -> Options:
     except ValidationError as error:
         known = ", ".join(kind.model_fields) or "none"
         faults = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {'unknown option' if e['type'] == 'extra_forbidden' else e['msg']}"
+            ": ".join(filter(None, [".".join(map(str, e["loc"])), _fault(e["type"], e["msg"])]))
             for e in error.errors(include_input=False, include_url=False)
         )
         raise SettingsError(f"options of strategy {name!r}: {faults}; known options: {known}") from None
+
+
+def _fault(kind: str, message: str) -> str:
+    return "unknown option" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
 
 
 def check_strategies(names: Sequence[str]) -> tuple[str, ...]:

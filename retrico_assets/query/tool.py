@@ -28,7 +28,7 @@ class ToolOptions(Options):
 
 
 class ToolRetriever(Retriever):
-    """What the tools showed to the model is the result; tools are read-only statements and searches.
+    """A language model looks things up by tools, which only read, in rounds; what they showed it is the result.
 
     An item scores, summed over the calls that showed it, 1 / its place in the call's rows x the call's round / the last
     round with results: first comes what stood high, came up again, and came late, when the model knew what it looked for.

@@ -86,7 +86,9 @@ def test_a_time_out_is_tried_again_and_named():
         model(stub.base_url, timeout=0.3, max_retries=1).complete(HELLO)
 
 
-@pytest.mark.parametrize("value", ["0.3", formatdate(time.time() + 3600, usegmt=True), "3600"])
+@pytest.mark.parametrize(
+    "value", ["0.3", formatdate(time.time() + 3600, usegmt=True), "3600"], ids=["seconds", "date", "too long"]
+)
 def test_retry_after_is_honoured_with_an_upper_bound(value):
     with scripted_llm(refuses(429, "slow down", Retry_After=value), says("Hi.")) as stub:
         started = time.monotonic()

@@ -62,6 +62,7 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ("query: {fusion: {method: magic}}", ["query.fusion", "'magic'", "rrf, weighted, union, intersection"]),
         ("query: {fusion: {weights: {oracle: 1}}}", ["query.fusion", "'oracle'", "known are"]),
         ("query: {fusion: {weights: {entity: 0}}}", ["query.fusion", "'entity'", "above 0"]),
+        ("query: {fusion: rrf}", ["query.fusion", "keys and values", "method, k"]),
         ("query: {fusion: {kay: 1}}", ["query.fusion.kay", "unknown key", "min_sources"]),
         (
             "query: {strategies: [entity, keyword], fusion: {method: intersection, min_sources: 3}}",

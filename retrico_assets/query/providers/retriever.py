@@ -12,8 +12,9 @@ from retrico_assets.query.retriever import Need, Retriever, Sources
 
 
 class GraphRetriever(Retriever):
-    """Hits carry their provider's name as ``source``: chunks in their metadata, entities and relations in their properties.
+    """What the graph providers that serve the project find.
 
+    Hits carry their provider's name as ``source``: chunks in their metadata, entities and relations in their properties.
     GraphCapabilityError when no provider serves.
     """
 

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from resources.errors import GraphCapabilityError, SettingsError
@@ -45,8 +46,18 @@ def serving_providers(settings: ProjectSettings) -> tuple[type[GraphProvider], .
     return tuple(p for p in claimants if not p.is_default or (p.name == _LIVE and _LIVE in settings.retrieval.sources))
 
 
-def check_retrieval(settings: ProjectSettings) -> None:
-    """SettingsError for what a project says of retrieval and can't be: to be called when the definitions load."""
+def check_retrieval(settings: ProjectSettings, file: Path | None = None) -> None:
+    """SettingsError for what a project says of retrieval and can't be: to be called when the definitions load.
+
+    ``file`` is the project's, for the error to name.
+    """
+    try:
+        _check(settings)
+    except SettingsError as error:
+        raise SettingsError(f"{file}: {error}" if file else str(error)) from None
+
+
+def _check(settings: ProjectSettings) -> None:
     serving_providers(settings)
     handles = [entry.name for entry in settings.retrieval.knowledge if entry.type == "graph"]
     named = settings.query.strategies

@@ -6,6 +6,7 @@ import pytest
 from query_world import small_world
 
 from resources.errors import SettingsError
+from retrico_assets.evaluation.assets import ways_to_ask
 from retrico_assets.evaluation.measure import Way, measure
 from retrico_assets.evaluation.metrics import all_at, recall_at
 from retrico_assets.evaluation.questions import GoldQuestion, read_questions
@@ -42,6 +43,7 @@ def test_ways_are_scored_and_a_failing_strategy_is_told(tmp_path):
     [
         ("{", "no JSON"),
         ('{"question": "Who?"}', "sources"),
+        ('{"question": " ", "sources": ["a.txt"]}', "question"),
         ('{"question": "Who?", "sources": []}', "sources"),
         ('{"question": "Who?", "sources": [1]}', "must be texts"),
         ("[]", "needs"),
@@ -58,7 +60,13 @@ def test_a_bad_line_of_questions_is_told_with_its_place(tmp_path, line, fault):
 
 def test_questions_keep_their_letters(tmp_path):
     file = tmp_path / "questions.jsonl"
-    file.write_text(json.dumps({"question": "東京?", "sources": ["tokyo.txt"], "id": 3}, ensure_ascii=False) + "\n\n")
-    assert read_questions(file) == [GoldQuestion("東京?", frozenset(["tokyo.txt"]))]
+    asked = "東京?\u2028\x85"  # which are line ends to str.splitlines, not to JSON Lines
+    file.write_text(json.dumps({"question": asked, "sources": ["tokyo.txt"], "id": 3}, ensure_ascii=False) + "\r\n\n")
+    assert read_questions(file) == [GoldQuestion(asked, frozenset(["tokyo.txt"]))]
     with pytest.raises(SettingsError, match="can't be read"):
         read_questions(tmp_path / "none.jsonl")
+
+
+def test_a_set_that_is_named_twice_is_measured_once():
+    ways = ways_to_ask(["keyword", "entity"], [["keyword"], ["entity", "keyword"], ["entity", "keyword"]], Sources())
+    assert [way.name for way in ways] == ["keyword", "entity", "entity + keyword"]

@@ -1,6 +1,7 @@
 """A graph handle in project.yaml: what it may say, and what is refused when the configuration loads."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -73,8 +74,8 @@ def test_documents_alone_may_have_a_strategy_that_exists(project):
     settings = project({"name": "handbook", "strategy": "hybrid"}, {"name": "letters", "strategy": "keyword"})
     check_retrieval(settings)
     assert strategies_of(settings.retrieval.knowledge) == ("hybrid", "keyword")
-    with pytest.raises(SettingsError, match="unknown strategy 'hybird'"):
-        check_retrieval(project({"name": "handbook", "strategy": "hybird"}))
+    with pytest.raises(SettingsError, match=r"mine\.yaml: unknown strategy 'hybird'"):
+        check_retrieval(project({"name": "handbook", "strategy": "hybird"}), Path("mine.yaml"))
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_markdown_shows_texts_as_they_are():
     shown = render_markdown(_nasty_result())
     assert "<" not in shown
     assert "| A\\|B \\*C\\* | per\\|son |" in shown
-    assert "It is so [1]." in shown
+    assert "It is so \\[1\\]." in shown
     assert "> \\# not a title" in shown
     assert "**[1]** a\\_b.txt, T\\|, 0-48" in shown
     assert "-\\[knows\\`\\]-&gt;" in shown

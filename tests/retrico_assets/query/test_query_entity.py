@@ -61,7 +61,7 @@ def test_a_malformed_date_is_refused_with_its_value_and_the_remedy(wrong):
 
 
 def test_a_window_that_ends_before_it_begins_is_refused():
-    with pytest.raises(SettingsError, match=r"active_before \(2019\) is before active_after \(2020\)"):
+    with pytest.raises(SettingsError, match=r"'entity': active_before \(2019\) is before active_after \(2020\)"):
         check_options("entity", {"active_after": "2020", "active_before": "2019"})
 
 

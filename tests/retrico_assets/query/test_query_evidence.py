@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from markdown_it import MarkdownIt
 from query_world import documents
 
 from resources.errors import SettingsError
@@ -16,7 +17,7 @@ from retrico_assets.query.evidence import (
     collect,
 )
 from retrico_assets.query.parse import Failure
-from retrico_assets.query.render import render_markdown, to_json
+from retrico_assets.query.render import escape, render_markdown, to_json
 from retrico_assets.query.tokens import count_tokens
 
 
@@ -216,14 +217,36 @@ def a_result(**more):
 
 def test_a_citation_is_shown_with_its_source_and_page():
     shown = render_markdown(a_result())
-    assert "In Ulm [1].\n\nCited: [1] a.pdf, Lives, page 3\n" in shown
+    assert "In Ulm \\[1\\].\n\nCited: [1] a.pdf, Lives, page 3\n" in shown
     assert "**[1]** a.pdf, Lives, page 3, 0-25" in shown
     assert "**[2]** b.txt, 26-37" in shown
     assert [chunk["page"] for chunk in to_json(a_result())["chunks"]] == [3, None]
 
 
 def test_an_answer_keeps_its_lines():
-    assert "Two towns:\n- Ulm [1]\n- Bern\n" in render_markdown(a_result(answer="Two towns:\n- Ulm [c-1]\n- Bern"))
+    assert "Two towns:\n- Ulm \\[1\\]\n- Bern\n" in render_markdown(a_result(answer="Two towns:\n- Ulm [c-1]\n- Bern"))
+
+
+@pytest.mark.parametrize(
+    "line", ["1990. Next", "7) seven", "- 5 °C", "+ plus", "=====", "---", "# title", "* star", "    indented"]
+)
+def test_a_quoted_line_is_shown_as_it_is(line):
+    text = f"1986. A year\n{line}\n\n{line}"
+    chunk = SourceChunk(Chunk("c", "d", 0, text, 0, len(text)), "a.txt", "A", 1.0)
+    shown = MarkdownIt().render(render_markdown(QueryResult("Where?", (), None, Evidence(chunks=(chunk,)))))
+    line = line.strip()
+    assert f"<blockquote>\n<p>1986. A year\n{line}</p>\n<p>{line}</p>\n</blockquote>" in shown
+
+
+@pytest.mark.parametrize("answer", ["See [c-1](javascript:x).", "[c-1]: x", "Ulm [c-1]\n===", "Ulm [c-1]\n---"])
+def test_an_answer_brings_no_link_and_no_heading_of_its_own(answer):
+    shown = MarkdownIt().render(render_markdown(a_result(answer=answer)))
+    assert f"<p>{answer.replace('c-1', '1')}</p>" in shown
+    assert "<a " not in shown
+
+
+def test_what_could_steer_a_terminal_is_not_shown():
+    assert escape("\x1b[2J\x07a\x9bb") == "\\[2Jab"
 
 
 def test_inferred_and_predicted_relations_are_marked_and_kept_apart_from_those_that_are_stated():

@@ -103,16 +103,17 @@ def metadata(result, node):
 
 
 def test_the_job_gives_what_plain_python_gives(run, world):
-    result = run(top_k=5, hops=1)
+    wanted = {"strategies": ["entity", "pagerank"], "top_k": 5, "hops": 1}
+    result = run(**wanted)
     assert result.success
-    assert result.output_for_node("reason") == to_json(answer(QUESTION, **world.sources, top_k=5, hops=1))
+    assert result.output_for_node("reason") == to_json(answer(QUESTION, **world.sources, **wanted))
 
 
 def test_the_answer_and_its_evidence_are_shown_as_markdown(run):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
         result = run(llm=ChatModel(stub.base_url, "m", None))
     shown = metadata(result, "reason")["answer"]
-    assert "In Ulm [1]." in shown
+    assert "In Ulm \\[1\\]." in shown
     assert "> Albert Einstein was born in Ulm." in shown
     assert result.output_for_node("reason")["answer"] == "In Ulm [einstein.txt#0]."
 
@@ -167,9 +168,11 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
         ({"fusion": "magic"}, ["'magic'", "intersection"]),
         ({"weights": {"oracle": 1}}, ["'oracle'", "known are"]),
         ({"weights": {"entity": -1}}, ["'entity'", "above 0"]),
+        ({"weights": {"keyword": 2}}, ["weights for 'keyword'", "strategies asked are: entity, pagerank"]),
         ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "2 strategies"]),
         ({"chunk_source": "middle"}, ["'middle'", "head"]),
         ({"rerank": True}, ["no reranker", "query.reranker", "project.yaml"]),
+        ({"strategies": ["pagerank"], "hops": 3}, ["hops is 3", "no strategy asked walks by hops (pagerank); add entity"]),
         ({"strategies": ["chunk_embedding"], "active_after": "1905"}, ["active_after", "no strategy asked looks at dates"]),
     ],
 )

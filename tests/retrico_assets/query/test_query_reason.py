@@ -98,6 +98,7 @@ def test_small_flaws_of_a_reply_are_mended(reply):
         (says('{"answer": true}'), "no JSON object with an answer", 2),
         (says('["c1"]'), "no JSON object with an answer", 2),
         (says("[]"), "no JSON object with an answer", 2),
+        (says("null"), "no JSON object with an answer", 2),
         (says('{"answer": "  "}'), "no JSON object with an answer", 2),
         # OPEN-26: the schema given back is no answer
         (says(json.dumps(SCHEMA)), "no JSON object with an answer", 2),
