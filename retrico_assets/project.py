@@ -1,6 +1,7 @@
 """The project as Dagster resources: its settings, its one-build-at-a-time lock, and its stores and models."""
 
 import fcntl
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ class ProjectResource(dg.ConfigurableResource):
 
 
 class BuildLock(dg.ConfigurableResource):
-    """Lets one build of a project write at a time; another one waits.
+    """Lets one build of a project write at a time, from the start of its run to its end; another one waits.
 
     A lock of the operating system on a file, because it ends with its process: a killed build blocks nobody, which a
     slot of a Dagster pool would.
@@ -40,19 +41,38 @@ class BuildLock(dg.ConfigurableResource):
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["BuildLock"]:
-        folder = Path(self.folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "build.lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                log = context.log or dg.get_dagster_logger()
-                log.info("another build of this project is running; waiting for it to end")
-                report = reporter("waiting for a build", log.info, "builds")
-                report(0, 1)
-                fcntl.flock(file, fcntl.LOCK_EX)
-                report(1, 1)
+        with held_build_lock(Path(self.folder), context.run_id, context.log or dg.get_dagster_logger()):
             yield self
+
+
+_HELD: set[tuple[Path, str | None]] = set()
+
+
+@contextmanager
+def held_build_lock(folder: Path, run_id: str | None, log: logging.Logger) -> Iterator[None]:
+    """Hold the build lock of that data folder for a while, or go on if this run holds it already.
+
+    For a step that writes after others that take long and write nothing: as a resource the lock would be held all that time.
+    """
+    key = folder.absolute(), run_id
+    if key in _HELD:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "build.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("another build of this project is running; waiting for it to end")
+            report = reporter("waiting for a build", log.info, "builds")
+            report(0, 1)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            report(1, 1)
+        _HELD.add(key)
+        try:
+            yield
+        finally:
+            _HELD.discard(key)
 
 
 def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """What project.yaml may say: a class a section. Each value is checked as it is read; nothing is opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
 from resources.errors import SettingsError
 from retrico_assets.query.graph_handle import KnowledgeEntry, check_entries
@@ -29,6 +29,15 @@ Labels = Annotated[list[str], AfterValidator(_clean_labels)]
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def for_run(self, values: Mapping[str, Any]) -> Self:
+        """The section with what one run says otherwise: not None, and known here. SettingsError for what the file may not say."""
+        said = {name: value for name, value in values.items() if name in type(self).model_fields and value is not None}
+        try:
+            return type(self).model_validate(self.model_dump() | said)
+        except ValidationError as error:
+            told = [(".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")) for fault in error.errors()]
+            raise SettingsError("; ".join(f"{key}: {message}" if key else message for key, message in told)) from None
 
 
 class ChunkingSettings(_Section):

@@ -88,7 +88,9 @@ def test_the_command_line_detects_and_says_what_it_found(demo):
     summary = json.loads(run.stdout)
     assert summary["detected"]
     assert [row["level"] for row in summary["levels"]] == [0, 1]
-    assert summary["largest"][0]["title"]
+    whole = {c.id: (c.title, c.summary) for c in stored(demo)[0]}
+    assert all((row["title"], row["summary"]) == whole[row["id"]] for row in summary["largest"])
+    assert len(summary["largest"][0]["summary"]) > 80
     assert summary["report"] == str(demo.data / "reports/communities.html")
     run = demo.retrico("community", "--levels", "2", "--resolution", "1.5")
     assert run.returncode == 0, run.stderr
@@ -107,6 +109,13 @@ def test_mistakes_on_the_command_line_are_said_in_a_line(demo):
         assert run.returncode == 1
         assert message in run.stderr
         assert "Traceback" not in run.stderr
+
+
+def test_what_a_run_may_not_say_fails_in_a_line(demo):
+    run = demo.run("detect_communities", {"ops": {"community_summaries": {"config": {"top_k": 0}}}}, raise_on_error=False)
+    failure = next(event for event in run.all_events if event.is_step_failure)
+    told = failure.step_failure_data.user_failure_data.description
+    assert told == "SettingsError: top_k: Input should be greater than or equal to 1"
 
 
 def test_a_model_writes_the_summaries_and_answers_questions_about_everything(tmp_path):

@@ -1,12 +1,17 @@
 """The job train_kg_model and the commands `model` and `predict`, end to end."""
 
 import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import dagster as dg
 import pytest
 import yaml
 
 from resources.graph import open_graph_store
 from retrico_assets.kg.score import trained_model
+from retrico_assets.project import held_build_lock
 from tests.projects import REPOSITORY, TEXTS, Build, make_project
 
 pytestmark = pytest.mark.slow
@@ -76,10 +81,51 @@ def test_no_triples_are_no_error(project):
     assert "no KG model is trained" in made.metadata["kg_embeddings"]["note"]
 
 
+def test_one_entity_alone_with_itself_is_no_error(project):
+    (project.file.parent / "facts.tsv").write_text("a\tknows\ta\n")
+    made = train(project)
+    assert made.metadata["kg_triples"]["triples"] == 1
+    assert "nothing was trained" in made.metadata["kg_model"]["note"]
+    assert "no KG model is trained" in made.metadata["kg_embeddings"]["note"]
+    assert all(made.checks.values())
+
+
 def test_an_unknown_model_fails_in_one_sentence(project):
     run = project.run("train_kg_model", {"ops": {"kg_model": {"config": {"model": "Rotate3"}}}}, raise_on_error=False)
     failure = next(event for event in run.all_events if event.is_step_failure)
     assert "no model called 'Rotate3'; near ones are: rotate" in failure.step_failure_data.user_failure_data.description
+
+
+def test_a_build_can_go_on_while_a_model_is_trained(project):
+    trained = project.data / "kg_model" / "current.json"
+    definitions = project.definitions()
+    with ThreadPoolExecutor(1) as pool, held_build_lock(project.data, "a build", logging.getLogger()):
+        run = pool.submit(definitions.resolve_job_def("train_kg_model").execute_in_process)
+        while not trained.exists() and not run.done():
+            time.sleep(0.05)
+        assert trained.exists()
+        time.sleep(1)
+        assert not run.done()  # its vectors wait for the build to end
+        waits = not (project.data / "vectors").exists()
+    assert waits
+    assert Build(run.result()).metadata["kg_embeddings"]["written"] == 38 + 3
+
+
+def test_a_run_of_builds_and_training_together_does_not_wait_for_itself(project):
+    definitions = project.definitions()
+    everything = dg.define_asset_job("everything", selection=dg.AssetSelection.all()).resolve(
+        asset_graph=definitions.resolve_asset_graph()
+    )
+    assert Build(everything.execute_in_process()).metadata["kg_embeddings"]["written"] == 38 + 3
+
+
+def test_the_command_line_tells_what_a_run_may_not_say_and_which_rows_were_left_out(project):
+    refused = project.retrico("model", "--learning-rate", "-1")
+    assert refused.returncode == 1
+    assert refused.stderr.strip() == "failed: kg_model: SettingsError: learning_rate: Input should be greater than 0"
+    run = project.retrico("model", "--epochs", "1")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("left out: facts.tsv, line 61: it has 1 columns")
 
 
 @pytest.fixture
@@ -91,6 +137,9 @@ def built(tmp_path):
 
 
 def test_the_graph_is_learned_and_asked_by_name_from_the_command_line(built):
+    failed = built.retrico("model", "--kg-model", "Rotate3", "--json")
+    assert failed.returncode == 1
+    assert "near ones are: rotate" in json.loads(failed.stdout)["errors"][0]
     before = built.retrico("predict", "--head", "Ulm", "--relation", "born in")
     assert before.returncode == 1
     assert "there is no KG model" in before.stderr

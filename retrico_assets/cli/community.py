@@ -17,6 +17,7 @@ from retrico_assets.sections import ProjectSettings
 from retrico_assets.settings import load_settings, project_file
 
 _SHOWN = 10
+_SUMMARIES = ("by_model", "extractive", "unchanged", "failed", "not_asked")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def detect_communities(settings: Mapping[str, Any], log_level: str) -> Community
         "detected": detection.get("detected", False),
         "levels": _rows(page.get("levels") or detection.get("levels")),
         "written": detection.get("rows_written", 0),
-        "summaries": {name: summaries.get(name, 0) for name in ("by_model", "extractive", "unchanged", "failed")},
+        "summaries": {name: summaries.get(name, 0) for name in _SUMMARIES},
         "embedded": _metadata(run, "community_embeddings").get("embedded", 0),
-        "largest": _rows(page.get("communities")),
+        "largest": _with_whole_texts(_rows(page.get("communities"))),
         "report": page.get("file", ""),
         "seconds": round(time.monotonic() - started, 2),
     }
@@ -106,6 +107,13 @@ def answer_lines(answer: GlobalAnswer) -> list[str]:
     lines += [f"[{number}] {community.title} ({community.id})" for number, community in enumerate(answer.cited, 1)]
     lines += [f"note: {note}" for note in answer.notes]
     return [*lines, f"{answer.asked:,} communities of level {answer.level} were asked, {len(answer.points):,} points found"]
+
+
+def _with_whole_texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a table, where long texts are cut, with titles and summaries as they are stored."""
+    stored = {community.id: community for community in _stored(load_settings())} if rows else {}
+    whole = {id_: {"title": community.title, "summary": community.summary} for id_, community in stored.items()}
+    return [row | whole.get(row["id"], {}) for row in rows]
 
 
 def _stored(settings: ProjectSettings) -> list[Any]:

@@ -262,8 +262,8 @@ def evaluate(
     outcome = run(questions, _split(strategy), _log_level(verbose))
     if outcome.scores:
         _print_json(outcome.scores) if as_json else Console().print(Markdown(outcome.markdown))
-    for error in sorted({error for score in outcome.scores for error in score["errors"]}):
-        typer.echo(f"warning: {error}", err=True)
+    for warning in outcome.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     _end_with(outcome.failures)
 
 

@@ -35,18 +35,20 @@ def train(settings: Mapping[str, Any], triples: Mapping[str, Any], console: Cons
     }
     with opened_instance() as instance, bars(console) if console else nullcontext():
         run = run_job("train_kg_model", {"ops": config}, instance, log_level)
-    found = metadata_by_asset(run).get("kg_model", {})
-    return ModelOutcome(_summary(found), tuple(failures(run)))
+    found = metadata_by_asset(run)
+    summary = _summary(found.get("kg_model", {})) | {"left_out": _left_out(found.get("kg_triples", {}))}
+    return ModelOutcome(summary, tuple(failures(run)))
 
 
 def lines(summary: Mapping[str, Any]) -> list[str]:
-    """The summary for people."""
+    """The summary for people; nothing if there is none."""
+    left_out = [f"left out: {row['what']}{': ' if row['why'] else ''}{row['why']}" for row in summary["left_out"]]
     if not summary.get("folder"):
-        return [summary.get("note", "no model")]
+        return [*left_out, *([summary["note"]] if "note" in summary else [])]
     counts = ", ".join(f"{summary[name]:,} {name}" for name in _COUNTS)
     metrics = "  ".join(f"{name} {summary['metrics'][name]:.4f}" for name in _METRICS if name in summary["metrics"])
     told = [f"{summary['model']} of {counts}", metrics, summary.get("note", "")]
-    return [*filter(None, told), f"{summary['seconds']} s of training on {summary['device']}", summary["folder"]]
+    return [*left_out, *filter(None, told), f"{summary['seconds']} s of training on {summary['device']}", summary["folder"]]
 
 
 def read_pipeline(text: str) -> dict[str, Any]:
@@ -65,3 +67,9 @@ def read_pipeline(text: str) -> dict[str, Any]:
 def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     told = {name: found[name] for name in ("trained", "note", "model", "folder", "seconds", "device", *_COUNTS) if name in found}
     return told | {"metrics": {name: found[name] for name in _METRICS if name in found}}
+
+
+def _left_out(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of files that could not be read, and triples that can't be evaluated: what, and why."""
+    tables = [found[name] for name in ("bad rows", "left out of evaluation") if name in found]
+    return [dict(record.data) for table in tables for record in table.records]

@@ -93,7 +93,7 @@ def community_summaries(
     Idempotent: only communities whose members, relations, chunks or parts have changed are summarised again.
     """
     watch = report.Stopwatch()
-    settings = CommunitySettings.model_validate(project.settings.communities.model_dump() | config.model_dump(exclude_none=True))
+    settings = project.settings.communities.for_run(config.model_dump())
     llm = models.llm()
     try:
         with graph_store.connect() as store, text_store.connect() as texts:

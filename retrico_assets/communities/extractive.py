@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from resources.errors import DocumentError
 from resources.records import Chunk
@@ -10,7 +10,7 @@ from resources.sentences import sentence_spans
 from resources.texts.words import words
 from retrico_assets.communities.content import Content
 
-METHOD = "extractive 1"  # raise the number when the same content would read differently
+METHOD = "extractive 2"  # raise the number when the same content would read differently
 
 _NAMES = 3
 _RELATIONS = 6
@@ -22,13 +22,15 @@ def extract(content: Content, chunks: Sequence[Chunk]) -> tuple[str, str]:
     """Title and summary of a community.
 
     The title names the members with the greatest weighted degree. The summary reads its key relations as sentences, then quotes
-    the sentence of its chunks that shares most words with all the others, and names the communities it was joined from.
+    the sentence of its chunks that names a member and shares most words with all the others, and names the communities it was
+    joined from.
     """
     if not content.is_connected:
         return _alone(content)
     title = _title(content)
     said = list(dict.fromkeys(content.sentences()))[:_RELATIONS]
-    quoted = central_sentence([chunk.text for chunk in chunks])
+    names = {*content.names.values(), *(entity.label for entity, _ in content.members)}
+    quoted = central_sentence([chunk.text for chunk in chunks], names)
     if quoted and quoted not in said:
         said.append(quoted)
     if len(content.parts) > 1:
@@ -44,14 +46,17 @@ def _alone(content: Content) -> tuple[str, str]:
     return _title(content), f"{said}." if said else ""
 
 
-def central_sentence(texts: Sequence[str]) -> str:
+def central_sentence(texts: Sequence[str], names: Iterable[str]) -> str:
     """The sentence whose words are most like those of all sentences together (cosine of counts); the first of equals.
 
-    Very short and very long ones are passed over. Empty if there is none.
+    Only sentences with all words of one of the ``names`` count: a chunk tells of other things too. Very short and very long ones
+    are passed over. Empty if there is none.
     """
     found = [one for text in texts for one in _sentences(text)]
-    candidates = list(dict.fromkeys(one for one in found if _SHORTEST <= len(one) <= _LONGEST))
-    counted = [Counter(words(one)) for one in candidates]
+    wanted = [set(words(name)) for name in names]
+    counts_of = {one: Counter(words(one)) for one in found if _SHORTEST <= len(one) <= _LONGEST}
+    candidates = [one for one, counts in counts_of.items() if any(name and name <= counts.keys() for name in wanted)]
+    counted = [counts_of[one] for one in candidates]
     together = Counter[str]()
     for counts in counted:
         together.update(counts)

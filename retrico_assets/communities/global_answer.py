@@ -128,7 +128,7 @@ def answer_globally(
     before = llm.usage
     points, failures = _map(question, batches, llm, on_progress)
     answer = _reduce(question, points, {c.id: c for batch in batches for c in batch}, llm, token_budget)
-    if not points and len(failures) == len(batches):
+    if not points and failures:  # those that were not heard may have known
         answer = replace(answer, state="none", notes=())
     return replace(
         answer,

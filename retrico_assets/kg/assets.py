@@ -19,7 +19,7 @@ from retrico_assets.kg.train import TrainingPlan, train_model
 from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
 from retrico_assets.kg.vectors import copy_to_nodes, store_vectors
 from retrico_assets.progress import reporter
-from retrico_assets.project import BuildLock, ProjectResource
+from retrico_assets.project import ProjectResource, held_build_lock
 from retrico_assets.sections import KGSettings
 
 _COVERED = dg.AssetCheckSpec(
@@ -75,7 +75,7 @@ def kg_triples(
 ) -> dg.MaterializeResult:
     """Every relation between two entities of the graph (or of files), divided into train, validation and test."""
     watch = report.Stopwatch()
-    settings = _with(project.settings.kg, config)
+    settings = project.settings.kg.for_run(config.model_dump())
     if settings.triples:
         read = triples.read_files(Path(settings.triples))
     else:
@@ -109,14 +109,12 @@ def kg_model(
     """A model of PyKEEN that says how plausible triples are. The same triples and settings are not trained again."""
     settings = project.settings
     folder = settings.data_folder / MODEL_FOLDER
-    if kg_triples.empty:
-        note = "there are no triples, so nothing was trained: build the graph first, or name a file in kg.triples"
+    if note := _nothing_to_learn(kg_triples):
         context.log.warning(note)
         finite = dg.AssetCheckResult(passed=True, check_name=_FINITE.name, metadata={"note": note})
         return dg.MaterializeResult(metadata={"note": note, "trained": False}, check_results=[finite])
-    plan = plan_of(_with(settings.kg, config))
+    plan = plan_of(settings.kg.for_run(config.model_dump()))
     revision = kg_triples.attrs.get("revision")
-    # Not the builds' lock: they can go on while a model is trained.
     with model_folder.training_lock(folder, lambda: context.log.info("another training is running; waiting for it to end")):
         version = None if config.retrain else _trained_already(folder, plan, kg_triples)
         trained = version is None
@@ -149,20 +147,21 @@ def kg_embeddings(
     project: ProjectResource,
     graph_store: GraphStoreResource,
     vector_store: VectorStoreResource,
-    build_lock: BuildLock,
 ) -> dg.MaterializeResult:
     """The vectors of the model's entities and relations. Those that are there already are not written again."""
     watch = report.Stopwatch()
-    on_nodes = _with(project.settings.kg, config).on_nodes
-    model = trained_model(project.settings.data_folder)
-    if model is None:
-        note = "no KG model is trained yet, so there are no vectors of it"
-        context.log.warning(note)
-        return dg.MaterializeResult(metadata={"note": note, **report.counts(written=0)})
-    with vector_store.connect() as vectors:
-        written = store_vectors(vectors, model)
-    with graph_store.connect() as graph:
-        copied = copy_to_nodes(graph, model) if on_nodes else graph.replace_entity_vectors({})
+    on_nodes = project.settings.kg.for_run(config.model_dump()).on_nodes
+    # Taken here, and not as a resource, which the run would hold while the model is trained: builds can go on meanwhile.
+    with held_build_lock(project.settings.data_folder, context.run_id, context.log):
+        model = trained_model(project.settings.data_folder)
+        if model is None:
+            note = "no KG model is trained yet, so there are no vectors of it"
+            context.log.warning(note)
+            return dg.MaterializeResult(metadata={"note": note, **report.counts(written=0)})
+        with vector_store.connect() as vectors:
+            written = store_vectors(vectors, model)
+        with graph_store.connect() as graph:
+            copied = copy_to_nodes(graph, model) if on_nodes else graph.replace_entity_vectors({})
     rows = [{"index": name, "vectors": w.total, "dimension": w.dimension, "written": w.written} for name, w in written.items()]
     left_out = {id_: "its vector is zero or no number" for w in written.values() for id_ in w.left_out}
     number = sum(w.written for w in written.values())
@@ -188,17 +187,20 @@ def plan_of(settings: KGSettings) -> TrainingPlan:
     return TrainingPlan(**{name: value for name, value in settings.model_dump().items() if name in names})
 
 
-def _with(settings: KGSettings, config: dg.Config) -> KGSettings:
-    """The settings with what this run says otherwise, checked as the project file's are."""
-    given = {n: v for n, v in config.model_dump().items() if n in KGSettings.model_fields and v is not None}
-    return KGSettings.model_validate({**settings.model_dump(), **given})
-
-
 def _trained_already(folder: Path, plan: TrainingPlan, frame: pd.DataFrame) -> Path | None:
     version = model_folder.current_version(folder)
     if version is None or not version.name.startswith(f"{plan.fingerprint_for(triples.fingerprint(frame))}-"):
         return None
     return version
+
+
+def _nothing_to_learn(frame: pd.DataFrame) -> str:
+    """Why these triples make no model; "" if they make one."""
+    if frame.empty:
+        return "there are no triples, so nothing was trained: build the graph first, or name a file in kg.triples"
+    if len({*frame["head_id"], *frame["tail_id"]}) == 1:  # no other that could be corrupted into it
+        return "all triples join one entity with itself, so nothing was trained: a model tells entities apart"
+    return ""
 
 
 def _note_on_triples(frame: pd.DataFrame, divided: Division) -> str:

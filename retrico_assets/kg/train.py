@@ -47,7 +47,7 @@ _OURS = {
     "use_testing_data": "the test triples are always used",
     "metadata": "nothing would read it",
 }
-_BEST = "best.pt"
+_BEST, _CHECKPOINTS = "best.pt", "checkpoints"
 _SCORES_AT_ONCE = 32_000_000
 _CALIBRATED_ON = 2000
 
@@ -93,6 +93,11 @@ class TrainingPlan:
         training.setdefault("num_epochs", self.epochs)
         training.setdefault("batch_size", self.batch_size)
         training.setdefault("pin_memory", self.device != "cpu")
+        for name in ("num_epochs", "batch_size"):
+            if not isinstance(training[name], int) or training[name] < 1:
+                raise SettingsError(
+                    f"kg.pipeline.training_kwargs.{name} is {training[name]!r}; it must be a whole number above 0"
+                )
         if self.negatives is not None:
             if str(options.get("training_loop") or "slcwa").lower() != "slcwa":
                 raise SettingsError("kg.negatives goes with training_loop slcwa: lcwa takes all other entities; remove negatives")
@@ -154,6 +159,7 @@ def train_model(
             best_epoch=getattr(stopper, "best_epoch", None),
         )
         model_folder.write_weights(working, result.model)
+        shutil.rmtree(working / _CHECKPOINTS, ignore_errors=True)
         return model_folder.publish(folder, working, card, numbers, measured)
     finally:
         shutil.rmtree(working, ignore_errors=True)
@@ -204,8 +210,9 @@ def _run(
     # PyKEEN leaves out a last batch that is not full where a model normalises by batch, be it the only one.
     training_kwargs["batch_size"] = min(training_kwargs["batch_size"], _instances(parts[TRAIN], options, plan))
     training_kwargs["callbacks"] = _listener(on_epoch, training_kwargs["num_epochs"], working / _BEST)
-    if training_kwargs.get("checkpoint_name"):
-        training_kwargs.setdefault("checkpoint_directory", str(working.parent / "checkpoints"))
+    # PyKEEN makes this folder even if it saves nothing there, by default in the user's home. Named ones outlast a kill.
+    kept = working.parent if training_kwargs.get("checkpoint_name") else working
+    training_kwargs.setdefault("checkpoint_directory", str(kept / _CHECKPOINTS))
     if rest.get("stopper"):
         rest = _with_stopper(rest, working, validation is not None)
     evaluation_kwargs = {"batch_size": _batch(numbers, options), **(rest.pop("evaluation_kwargs", None) or {})}

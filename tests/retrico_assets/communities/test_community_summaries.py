@@ -102,8 +102,14 @@ def test_the_central_sentence_shares_most_with_the_others():
         "Ana works at Kestrel in Oslo. The weather was fine.",
         "Bo works at Kestrel in Oslo. Ana and Bo work at Kestrel.",
     ]
-    assert central_sentence(texts) == "Ana works at Kestrel in Oslo."
-    assert central_sentence(["Too short."]) == central_sentence([]) == ""
+    assert central_sentence(texts, ["Ana", "Bo"]) == "Ana works at Kestrel in Oslo."
+    assert central_sentence(["Too short."], ["short"]) == central_sentence([], ["Ana"]) == ""
+
+
+def test_the_central_sentence_names_a_member():
+    texts = ["Ana works at Kestrel in Oslo. Bo works at Kestrel in Oslo. In İzmir lives Cy Young."]
+    assert central_sentence(texts, ["Cy Young"]) == "In İzmir lives Cy Young."
+    assert central_sentence(texts, ["Young Ana", "!", ""]) == ""
 
 
 def test_a_second_run_writes_nothing_and_a_change_only_what_it_touches(world):

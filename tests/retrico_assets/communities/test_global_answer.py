@@ -122,6 +122,15 @@ def test_what_helps_nobody_is_not_in_the_sources():
     assert answer.state == "not_in_sources"
 
 
+def test_nothing_is_said_of_the_sources_if_not_all_communities_were_heard():
+    cut, nothing = says('{"points": [', "length"), says('{"points": []}')
+    for replies in ([cut], [cut, nothing, cut]):
+        answer, asked = ask(*replies)
+        assert (answer.text, answer.state, len(asked)) == (None, "none", 3)
+        assert answer.notes == ()
+        assert "cut short" in answer.failures[0].error
+
+
 def test_a_failing_model_is_told_and_never_raised():
     answer, _ = ask(refuses(400, "nonsense"))
     assert (answer.text, answer.state) == (None, "none")

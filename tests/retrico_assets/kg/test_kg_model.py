@@ -229,6 +229,8 @@ def test_every_option_of_the_pipeline_is_passed_on(tmp_path):
         ({"pipeline": {"random_seed": 3}}, "use kg.seed"),
         ({"pipeline": {"loss_kwargs": 3}}, "loss_kwargs must be names and values"),
         ({"pipeline": {"model_kwargs": {"embeding_dim": 3}}}, "PyKEEN can't train DistMult .*embeding_dim"),
+        ({"pipeline": {"training_kwargs": {"num_epochs": 0}}}, "num_epochs is 0; it must be a whole number above 0"),
+        ({"pipeline": {"training_kwargs": {"batch_size": "a"}}}, "batch_size is 'a'; it must be a whole number above 0"),
         ({"pipeline": {"training_loop": "lcwa"}, "negatives": 3}, "remove negatives"),
         ({"learning_rate": 1e30, "model": "ComplEx"}, "diverged: its loss is no number; lower learning_rate"),
     ],
@@ -286,9 +288,10 @@ def test_what_is_missing_or_damaged_is_said_plainly(tmp_path):
         KGModel(version)
 
 
-def test_nothing_is_written_to_the_home_of_the_user(tmp_path):
-    home = tmp_path / "home"
+def test_nothing_is_left_in_the_home_of_the_user_and_among_temporary_files(tmp_path):
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
+    temporary.mkdir()
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path\n"
         "sys.path.insert(0, 'tests/retrico_assets/kg')\n"
@@ -296,9 +299,11 @@ def test_nothing_is_written_to_the_home_of_the_user(tmp_path):
         "train(Path(sys.argv[1]), replace(PLAIN, epochs=4, pipeline={'stopper': 'early', 'stopper_kwargs': {'frequency': 1}}))"
     )
     environment = {n: v for n, v in os.environ.items() if n not in ("PYSTOW_HOME", "PYKEEN_HOME")}
-    elsewhere(code, tmp_path / "model", env={**environment, "HOME": str(home)})
+    elsewhere(code, tmp_path / "model", env={**environment, "HOME": str(home), "TMPDIR": str(temporary)})
     assert not [path for path in home.rglob("*") if path.is_file() and ".cache" not in path.parts]
     assert not (home / ".data").exists()
+    assert not list(temporary.rglob("pykeen"))
+    assert not [path for path in (tmp_path / "model").rglob("*") if path.name == "checkpoints"]
 
 
 def test_a_thousand_triples_and_a_prediction_among_thousands_are_quick(tmp_path):
