@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from resources.errors import SettingsError
 from retrico_assets.query.graph_handle import KnowledgeEntry, check_entries
@@ -102,7 +112,7 @@ class EnvironmentReference(_Section):
 
 class LLMSettings(_Section):
     base_url: str | None = None
-    model: str
+    model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     api_key: EnvironmentReference | None = None
     timeout: float = Field(default=60, gt=0)
     max_retries: int = Field(default=3, ge=0)

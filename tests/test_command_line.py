@@ -88,8 +88,17 @@ def test_a_question_with_all_there_is_to_choose(tmp_path):
         project = make_project(tmp_path, settings=settings)
         try:
             assert project.retrico("build", "--json").returncode == 0
-            choices = "--strategy entity,keyword --option entity.hops=1 --fusion weighted --weights entity=2,keyword=1 --top-k 2"
-            words = [*choices.split(), "--chunk-source", "both", "--rerank", "--stream", "--json"]
+            choices = "--strategy entity --strategy keyword --option entity.hops=1 --fusion weighted --top-k 2"
+            words = [
+                *choices.split(),
+                "--weights",
+                "entity=2,keyword=1",
+                "--chunk-source",
+                "both",
+                "--rerank",
+                "--stream",
+                "--json",
+            ]
             asked = project.retrico("query", "Where was Albert Einstein born?", *words)
             nothing = project.retrico("query", "", "--json")
         finally:

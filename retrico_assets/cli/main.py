@@ -71,8 +71,9 @@ class _QueryCommand(TyperCommand):
 def query(
     question: Annotated[str, typer.Argument(help="The question, as you would ask it.")],
     strategy: Annotated[
-        str, typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else pagerank.")
-    ] = "",
+        list[str] | None,
+        typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else pagerank."),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. May be given many times.")
     ] = None,
@@ -101,7 +102,7 @@ def query(
     from retrico_assets.cli.stream import shown_as_written
 
     settings = {
-        "strategies": _split(strategy),
+        "strategies": _split(",".join(strategy or [])),
         "options": read_options(option or []),
         "top_k": top_k,
         "hops": hops,
@@ -250,7 +251,9 @@ def evaluate(
     questions: Annotated[
         Path | None, typer.Argument(help="JSON Lines: question, and sources. Default: questions.jsonl in the data folder.")
     ] = None,
-    strategy: Annotated[str, typer.Option(help="Strategies, separated by commas. Default: all that the project can run.")] = "",
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Strategies, separated by commas. Default: all that the project can run.")
+    ] = None,
     project: Project = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -259,7 +262,7 @@ def evaluate(
     _use(project)
     from retrico_assets.cli.evaluate import evaluate as run
 
-    outcome = run(questions, _split(strategy), _log_level(verbose))
+    outcome = run(questions, _split(",".join(strategy or [])), _log_level(verbose))
     if outcome.scores:
         _print_json(outcome.scores) if as_json else Console().print(Markdown(outcome.markdown))
     for warning in outcome.warnings:

@@ -54,6 +54,7 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ("models: {entities: {threshold: 3}}", ["models.entities.threshold"]),
         ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "nowhere"]),
         ("models: {llm: {model: m, base_url: 'ftp://x'}}", ["models.llm.base_url", "http"]),
+        ("models: {llm: {model: ' '}}", ["models.llm.model", "at least 1 character"]),
         ("query: {strategies: [entity, oracle]}", ["query.strategies", "'oracle'", "known are", "pagerank"]),
         ("query: {strategies: []}", ["query.strategies", "list of names"]),
         ("query: {options: {oracle: {}}}", ["query.options", "'oracle'", "known are"]),
