@@ -72,12 +72,17 @@ def stop_embedded(folder: Path) -> bool:
 
 def embedded_status(folder: Path) -> EmbeddedStatus:
     """Look whether a server runs for the folder, without starting one."""
+    from redis.exceptions import ConnectionError
+
     client = _attached(Path(folder).absolute())
     if client is None:
         return EmbeddedStatus(running=False)
-    with client:
-        users = sum(row["name"] != "supervisor" for row in client.client_list()) - 1
-        return EmbeddedStatus(True, int(client.info("server")["process_id"]), users)
+    try:
+        with client:
+            users = sum(row["name"] != "supervisor" for row in client.client_list()) - 1
+            return EmbeddedStatus(True, int(client.info("server")["process_id"]), users)
+    except ConnectionError:  # it ended while it was looked at
+        return EmbeddedStatus(running=False)
 
 
 def _connect(folder: Path, idle_seconds: float) -> "Redis":
