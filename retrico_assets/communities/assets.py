@@ -148,13 +148,7 @@ def community_embeddings(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": dg.MetadataValue.int(len(texts)),
-            **report.counts(
-                embedded=result.embedded,
-                deleted=result.deleted,
-                unchanged=result.unchanged,
-                model_calls=result.model_calls,
-                dimension=result.dimension,
-            ),
+            **report.counts(**result.counts()),
             "model": dg.MetadataValue.text(embedder.name),
             **watch.rates(result.embedded),
         }

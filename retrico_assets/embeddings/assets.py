@@ -8,7 +8,7 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Vect
 from resources.frames import records
 from resources.records import Chunk
 from retrico_assets import report
-from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, RELATION_INDEX, SyncReport, sync_index
+from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, RELATION_INDEX, SyncReport, relation_texts, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock
@@ -65,8 +65,7 @@ def relation_embeddings(
 ) -> dg.MaterializeResult:
     """A vector of each relation, read as a sentence: "Ana works at Kestrel". Idempotent as the others."""
     with graph_store.connect() as graph:
-        names = {entity.id: entity.label for entity in graph.entities()}
-        texts = {r.id: f"{names[r.head_id]} {r.label} {names[r.tail_id]}" for r in graph.relations()}
+        texts = relation_texts(graph)
     return _embed(context, config, RELATION_INDEX, texts, vector_store, models)
 
 
@@ -91,12 +90,6 @@ def _metadata(result: SyncReport, texts: dict[str, str], model: str) -> dict[str
     frame = pd.DataFrame({"id": list(texts), "text": list(texts.values())}, dtype="str")
     return {
         **report.sample(frame, ["id", "text"]),
-        **report.counts(
-            embedded=result.embedded,
-            deleted=result.deleted,
-            unchanged=result.unchanged,
-            model_calls=result.model_calls,
-            dimension=result.dimension,
-        ),
+        **report.counts(**result.counts()),
         "model": dg.MetadataValue.text(model),
     }

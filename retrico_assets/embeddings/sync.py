@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from resources.graph.base import GraphStore
 from resources.models.embedder import Embedder
 from resources.vectors.base import VectorStore
 
@@ -25,6 +26,22 @@ class SyncReport:
     deleted: int
     unchanged: int
     model_calls: int
+
+    def counts(self) -> dict[str, int]:
+        """What a materialisation tells of it."""
+        return {
+            "embedded": self.embedded,
+            "deleted": self.deleted,
+            "unchanged": self.unchanged,
+            "model_calls": self.model_calls,
+            "dimension": self.dimension,
+        }
+
+
+def relation_texts(graph: GraphStore) -> dict[str, str]:
+    """Each relation read as a sentence, such as "Ana works at Kestrel", by id: what RELATION_INDEX is made from."""
+    names = {entity.id: entity.label for entity in graph.entities()}
+    return {r.id: f"{names[r.head_id]} {r.label} {names[r.tail_id]}" for r in graph.relations()}
 
 
 def sync_index(

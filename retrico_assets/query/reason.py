@@ -147,13 +147,12 @@ def _hear(reply: Reply, citations: Citations) -> _Said:
 
 def _object(text: str) -> dict[str, Any]:
     """The JSON object with the answer in a reply, keys in lower case; empty if there is none."""
-    for start in dict.fromkeys((0, max(text.find("{"), 0))):  # a citation in the prose before it looks like a list
-        data = read_json(text[start:])
-        for item in data if isinstance(data, list) else [data]:
-            if isinstance(item, dict):
-                lowered = {str(key).strip().lower(): value for key, value in item.items()}
-                if "answer" in lowered:
-                    return lowered
+    data = read_json(text)
+    for item in data if isinstance(data, list) else [data]:
+        if isinstance(item, dict):
+            lowered = {str(key).strip().lower(): value for key, value in item.items()}
+            if "answer" in lowered:
+                return lowered
     return {}
 
 

