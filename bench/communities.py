@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.graph import made_documents
-from resources.graph.embedded import open_embedded, stop_embedded
+from resources.graph.falkordb.embedded import open_embedded, stop_embedded
 from retrico_assets.communities.detect import Detection, WeightedGraph, detect, relation_row, weighted_graph
 from retrico_assets.communities.partition import chosen_method, modularity, partition
 from retrico_assets.communities.update import update_communities

@@ -43,7 +43,7 @@ def run() -> list[tuple[str, float, str]]:
     """Rows of (name, figure, budget). Each ratio is the median of rounds in which both sides run one after the other."""
     from gliner import GLiNER
 
-    from resources.models.gliner import GlinerEntityExtractor, GlinerRelationExtractor
+    from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
 
     texts = made_texts(TEXTS)
     model = GLiNER.from_pretrained(MODEL, local_files_only=True).eval()
@@ -69,8 +69,8 @@ def run() -> list[tuple[str, float, str]]:
 
 def _windows(model: object, texts: list[str]) -> list[str]:
     """What the hand-written loop reads: the same windows, cut beforehand and sorted by length."""
-    from resources.models.windows import cut_windows, word_ranges
-    from resources.sentences import sentence_spans
+    from resources.models.gliner.windows import cut_windows, word_ranges
+    from resources.text.sentences import sentence_spans
 
     windows = []
     for text in texts:

@@ -16,8 +16,8 @@ from pathlib import Path
 from falkordb import Graph
 
 from resources.graph.changes import row_count
-from resources.graph.embedded import embedded_status, open_embedded, stop_embedded
-from resources.graph.falkordb import FalkorDBGraphStore
+from resources.graph.falkordb.embedded import embedded_status, open_embedded, stop_embedded
+from resources.graph.falkordb.store import FalkorDBGraphStore
 from resources.graph.fulltext import search_text
 from resources.records import Chunk, Document, DocumentGraph, Mention, ResolvedMention, ResolvedRelation
 

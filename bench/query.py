@@ -21,14 +21,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and FAISS read it
 import numpy as np
 
 from bench.graph import WORDS, made_documents
-from resources.graph.embedded import open_embedded, stop_embedded
-from resources.models.embedder import Embedder
+from resources.graph.falkordb.embedded import open_embedded, stop_embedded
+from resources.models.embedders.sentence_transformer import Embedder
 from resources.records import Community, DocumentGraph
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.faiss import FaissVectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, COMMUNITY_INDEX, ENTITY_INDEX, RELATION_INDEX, sync_index
-from retrico_assets.query.parse import Question, link
-from retrico_assets.query.retriever import Sources, make_retriever, retriever_class
+from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.retrievers.base import Sources, make_retriever, retriever_class
 
 QUESTIONS, ROUNDS, TOP_K = 50, 3, 10
 

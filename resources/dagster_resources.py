@@ -14,10 +14,10 @@ from pydantic import Field
 from resources.graph import open_graph_store
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor, RelationExtractor
-from resources.models.embedder import Embedder, SentenceTransformerEmbedder
-from resources.models.gliner import GlinerEntityExtractor, GlinerRelationExtractor
-from resources.models.llm import ChatModel
-from resources.models.reranker import CrossEncoderReranker, EmbedderReranker, Reranker
+from resources.models.embedders.sentence_transformer import Embedder, SentenceTransformerEmbedder
+from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
+from resources.models.llm.client import ChatModel
+from resources.models.rerankers.cross_encoder import CrossEncoderReranker, EmbedderReranker, Reranker
 from resources.texts import open_text_store
 from resources.texts.base import TextStore
 from resources.vectors import open_vector_store

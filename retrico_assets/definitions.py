@@ -9,9 +9,9 @@ from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings
 from retrico_assets.evaluation.assets import retrieval_report
 from retrico_assets.extraction.assets import entities, relations
 from retrico_assets.graph.assets import graph
+from retrico_assets.graph.entity_graph_asset import entity_graph
 from retrico_assets.kg.assets import kg_embeddings, kg_model, kg_triples
 from retrico_assets.project import project_resources
-from retrico_assets.query.assets import entity_graph
 from retrico_assets.query.job import query_job
 from retrico_assets.query.providers.rule import check_retrieval
 from retrico_assets.settings import load_settings, project_file

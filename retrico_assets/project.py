@@ -13,8 +13,7 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Text
 from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.frames_io import FrameIOManager
 from retrico_assets.progress import reporter
-from retrico_assets.sections import ProjectSettings
-from retrico_assets.settings import load_settings
+from retrico_assets.settings import ProjectSettings, load_settings
 
 
 class ProjectResource(dg.ConfigurableResource):

@@ -4,13 +4,22 @@ import os
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError, model_validator
 
 from resources.errors import SettingsError
-from retrico_assets.sections import ProjectSettings
+from resources.models.embedders.options import SentenceTransformerOptions
+from resources.models.gliner.options import GlinerEntityOptions, GlinerRelationOptions
+from resources.models.llm.options import LLMOptions
+from resources.options import Options, faults
+from retrico_assets.communities.options import CommunityOptions
+from retrico_assets.corpus.options import CorpusOptions
+from retrico_assets.extraction.options import LabelOptions
+from retrico_assets.kg.options import KGOptions
+from retrico_assets.query.options import QueryOptions
+from retrico_assets.query.providers.options import RetrievalOptions
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
 
@@ -25,6 +34,61 @@ _DRIVERS = {
     "embedder": (),
     "llm": ("openai",),
 }
+
+
+class ModelsSection(Options):
+    entities: GlinerEntityOptions = GlinerEntityOptions()
+    relations: GlinerRelationOptions | None = GlinerRelationOptions()
+    embedder: SentenceTransformerOptions = SentenceTransformerOptions()
+    llm: LLMOptions | None = None
+
+
+class GraphStoreSection(Options):
+    backend: Literal["falkordb_embedded", "memory"] = "falkordb_embedded"
+
+
+class VectorStoreSection(Options):
+    backend: Literal["faiss", "memory"] = "faiss"
+
+
+class TextStoreSection(Options):
+    backend: Literal["sqlite"] = "sqlite"
+
+
+class StoresSection(Options):
+    graph: GraphStoreSection = GraphStoreSection()
+    vectors: VectorStoreSection = VectorStoreSection()
+    texts: TextStoreSection = TextStoreSection()
+
+
+class ProjectSettings(Options):
+    """A whole project. Paths are absolute once it is loaded."""
+
+    data: str = "data"
+    identity: Literal["name", "name_and_type"] = "name"
+    corpus: CorpusOptions = CorpusOptions()
+    labels: LabelOptions = LabelOptions()
+    models: ModelsSection = ModelsSection()
+    stores: StoresSection = StoresSection()
+    kg: KGOptions = KGOptions()
+    query: QueryOptions = QueryOptions()
+    retrieval: RetrievalOptions = RetrievalOptions()
+    communities: CommunityOptions = CommunityOptions()
+
+    @property
+    def data_folder(self) -> Path:
+        return Path(self.data)
+
+    @property
+    def query_cache(self) -> Path:
+        """What strategies keep between processes."""
+        return self.data_folder / "query_cache"
+
+    @model_validator(mode="after")
+    def _relations_have_a_model(self) -> "ProjectSettings":
+        if self.labels.relations and self.models.relations is None:
+            raise ValueError("labels.relations is set but models.relations is null; name a model or empty the labels")
+        return self
 
 
 def project_file(path: str | os.PathLike[str] | None = None) -> Path:
@@ -68,33 +132,10 @@ def _load(file: Path, _modified: int) -> ProjectSettings:
     try:
         settings = ProjectSettings.model_validate(content)
     except ValidationError as error:
-        raise SettingsError(_explain(file, error)) from None
+        lines = "".join(f"\n  {fault}" for fault in faults(error, ProjectSettings))
+        raise SettingsError(f"{file} is not a valid project:{lines}") from None
     _check_drivers(file, settings)
     return _with_absolute_paths(file, settings)
-
-
-def _explain(file: Path, error: ValidationError) -> str:
-    lines = [f"{file} is not a valid project:"]
-    for problem in error.errors(include_input=False, include_url=False):
-        key = ".".join(str(part) for part in problem["loc"]) or "(top level)"
-        message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            message = f"unknown key; {_known_keys(problem['loc'][:-1])}"
-        elif problem["type"] == "model_type":
-            message = f"it must be keys and values; {_known_keys(problem['loc'])}"
-        lines.append(f"  {key}: {message}")
-    return "\n".join(lines)
-
-
-def _known_keys(location: tuple[int | str, ...]) -> str:
-    section: Any = ProjectSettings
-    for part in location:
-        field = section.model_fields.get(str(part))
-        candidates = [field.annotation, *getattr(field.annotation, "__args__", ())] if field else []
-        section = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-        if section is None:
-            return "remove it"
-    return f"known here: {', '.join(section.model_fields)}"
 
 
 def _check_drivers(file: Path, settings: ProjectSettings) -> None:

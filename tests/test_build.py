@@ -9,7 +9,7 @@ import pytest
 
 from resources.texts import open_text_store
 from resources.vectors import open_vector_store
-from tests.projects import TEXTS, make_project
+from tests.support.projects import TEXTS, make_project
 
 pytestmark = pytest.mark.slow
 

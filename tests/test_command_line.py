@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from tests.llm_stub import says, scripted_llm
-from tests.projects import MODEL, REPOSITORY, TEXTS, make_project
+from tests.support.llm_stub import says, scripted_llm
+from tests.support.projects import MODEL, REPOSITORY, TEXTS, make_project
 
 pytestmark = pytest.mark.slow
 

@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from resources.graph import open_graph_store
-from resources.models.embedder import SentenceTransformerEmbedder
+from resources.models.embedders.sentence_transformer import SentenceTransformerEmbedder
 from resources.texts import open_text_store
 from resources.vectors import open_vector_store
-from retrico_assets.query.parse import Question
-from retrico_assets.query.retriever import Sources, make_retriever
-from tests.llm_stub import says, scripted_llm
-from tests.projects import REPOSITORY, Build, Project, make_project
+from retrico_assets.query.question.parse import Question
+from retrico_assets.query.retrievers.base import Sources, make_retriever
+from tests.support.llm_stub import says, scripted_llm
+from tests.support.projects import REPOSITORY, Build, Project, make_project
 
 pytestmark = pytest.mark.slow
 

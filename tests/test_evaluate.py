@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from projects import make_project
+
+from tests.support.projects import make_project
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import yaml
 from resources.graph import open_graph_store
 from retrico_assets.kg.score import trained_model
 from retrico_assets.project import held_build_lock
-from tests.projects import REPOSITORY, TEXTS, Build, make_project
+from tests.support.projects import REPOSITORY, TEXTS, Build, make_project
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.llm_stub import says, scripted_llm
-from tests.projects import make_project
+from tests.support.llm_stub import says, scripted_llm
+from tests.support.projects import make_project
 
 CANARY = "sk-CANARY-1"
 

@@ -11,7 +11,7 @@ import pytest
 
 from retrico_assets.corpus.sensor import corpus_sensor
 from retrico_assets.project import ProjectResource
-from tests.projects import REPOSITORY, make_project
+from tests.support.projects import REPOSITORY, make_project
 
 
 @pytest.fixture

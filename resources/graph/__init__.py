@@ -17,7 +17,7 @@ def open_graph_store(backend: str, folder: Path) -> GraphStore:
     folder, gone with the process. Raises StoreError for another name, or when the server can't be started.
     """
     if backend == "falkordb_embedded":
-        from resources.graph.embedded import open_embedded
+        from resources.graph.falkordb.embedded import open_embedded
 
         return open_embedded(folder)
     if backend == "memory":

@@ -44,7 +44,7 @@ class GraphStore(Store):
     def search_entities(self, text: str, k: int) -> list[Scored[Entity]]:
         """The ``k`` entities whose labels share most with a mention, best first, equals by id.
 
-        Words are those of ``resources.texts.words``: whole words, however they are written, never parts of them (Paris does not
+        Words are those of ``resources.text.words``: whole words, however they are written, never parts of them (Paris does not
         find Parisian Bakery). A label of the same words comes first, and more of the mention's words count more than
         fewer; scores go from 0 to 1. Nothing in ``text`` is an operator; a text without words finds nothing.
         """
@@ -54,7 +54,7 @@ class GraphStore(Store):
         """The ``k`` chunks whose texts answer a question best by its words, best first, equals by id.
 
         The question is taken as it is written: nothing in it is an operator, stop words are passed over
-        (``resources.texts.words``). Scores are positive, and differ from backend to backend. A question without words finds
+        (``resources.text.words``). Scores are positive, and differ from backend to backend. A question without words finds
         nothing.
         """
 

@@ -1,6 +1,6 @@
 """Full-text search in graphs: what is stored to be searched, what is asked, and how candidates are ranked.
 
-What is searched is not the text but its words (``resources.texts.words``), folded and joined by blanks. So the database's
+What is searched is not the text but its words (``resources.text.words``), folded and joined by blanks. So the database's
 tokeniser has nothing left to decide, and nothing that a user writes can be an operator of its query language: a phrase is
 made of words, and words hold letters, digits and marks only, the rest being spelled out (``_SPELLED``).
 """
@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from resources.texts.words import match_expression, words
+from resources.text.words import match_expression, words
 
 _MOST_PHRASES = 200
 _LONGEST_WORD = 100  # bytes; RediSearch passes over words of more than 128

@@ -13,10 +13,10 @@ from typing import Any
 
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
+from resources.text.words import match_expression, words
 from resources.texts.base import TextStore, content_hash
 from resources.texts.sqlite_records import add_functions, select_chunks
 from resources.texts.structured import ChunkRow, Filter, Sort, check_query
-from resources.texts.words import match_expression, words
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0

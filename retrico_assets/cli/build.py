@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from resources.graph import open_graph_store
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.progress import listening
-from retrico_assets.sections import ProjectSettings
-from retrico_assets.settings import load_settings
+from retrico_assets.settings import ProjectSettings, load_settings
 
 _DOCUMENT_COUNTS = ("total", "new", "changed", "removed", "unchanged", "failed")
 _GRAPH_COUNTS = ("chunks", "mentions", "entities", "relations")

@@ -11,10 +11,9 @@ from resources.errors import SettingsError
 from resources.graph import open_graph_store
 from retrico_assets.cli.build import failures
 from retrico_assets.cli.instance import opened_instance, run_job
-from retrico_assets.communities.global_answer import GlobalAnswer, answer_globally
 from retrico_assets.project import project_resources
-from retrico_assets.sections import ProjectSettings
-from retrico_assets.settings import load_settings, project_file
+from retrico_assets.query.answering.global_answer import GlobalAnswer, answer_globally
+from retrico_assets.settings import ProjectSettings, load_settings, project_file
 
 _SHOWN = 10
 _SUMMARIES = ("by_model", "extractive", "unchanged", "failed", "not_asked")

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.settings import ProjectSettings
 
 _DEFAULT = "telemetry:\n  enabled: false\n"
 _TAG_PROCESS, _TAG_HOST = "retrico/pid", "retrico/host"

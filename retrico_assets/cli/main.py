@@ -13,8 +13,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from resources.errors import RetricoError, SettingsError
-from retrico_assets.sections import ProjectSettings
-from retrico_assets.settings import load_settings, project_file
+from retrico_assets.settings import ProjectSettings, load_settings, project_file
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -287,7 +286,7 @@ def stop(project: Project = None) -> None:
     if settings.stores.graph.backend != "falkordb_embedded":
         typer.echo(f"the graph store is {settings.stores.graph.backend}: there is nothing to stop")
         return
-    from resources.graph.embedded import stop_embedded
+    from resources.graph.falkordb.embedded import stop_embedded
 
     stopped = stop_embedded(settings.data_folder / "graph")
     typer.echo("the graph database is saved and stopped" if stopped else "no graph database was running")

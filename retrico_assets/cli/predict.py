@@ -8,7 +8,7 @@ from resources.graph import open_graph_store
 from retrico_assets.kg.model_folder import MODEL_FOLDER
 from retrico_assets.kg.predict import complete
 from retrico_assets.kg.score import KGModel
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.settings import ProjectSettings
 
 
 def predict(

@@ -15,7 +15,7 @@ from resources.errors import SettingsError
 from retrico_assets.cli.build import failures
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.query.job import listening
-from retrico_assets.query.retriever import RETRIEVERS, retriever_class
+from retrico_assets.query.retrievers.base import RETRIEVERS, retriever_class
 
 
 @dataclass(frozen=True)

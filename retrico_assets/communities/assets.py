@@ -11,6 +11,7 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Text
 from retrico_assets import report
 from retrico_assets.communities.detect import Detection, relation_row, weighted_graph
 from retrico_assets.communities.embedding import EmbedderOfRepeatedTexts, embedding_text
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.page import CommunityPage
 from retrico_assets.communities.summarise import Summarised, summarise_communities
 from retrico_assets.communities.update import LevelFigures, Update, level_figures, level_modularity, update_communities
@@ -18,7 +19,6 @@ from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
-from retrico_assets.sections import CommunitySettings
 
 _EACH_IN_ONE = dg.AssetCheckSpec(
     "each_entity_in_one", asset="communities", description="On each level every entity of the graph is in exactly one community."
@@ -93,7 +93,7 @@ def community_summaries(
     Idempotent: only communities whose members, relations, chunks or parts have changed are summarised again.
     """
     watch = report.Stopwatch()
-    settings = project.settings.communities.for_run(config.model_dump())
+    settings = project.settings.communities.replace(config.model_dump())
     llm = models.llm()
     try:
         with graph_store.connect() as store, text_store.connect() as texts:
@@ -179,7 +179,7 @@ def community_report(project: ProjectResource, graph_store: GraphStoreResource) 
     )
 
 
-def detection_options(settings: CommunitySettings, config: CommunitiesConfig) -> Detection:
+def detection_options(settings: CommunityOptions, config: CommunitiesConfig) -> Detection:
     """What the run says, else what the project says. SettingsError for what is out of range."""
     given = {name: getattr(settings, name) for name in ("method", "levels", "resolution", "seed")}
     return Detection(**(given | config.model_dump(exclude_none=True)))

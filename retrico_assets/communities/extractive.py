@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from resources.errors import DocumentError
 from resources.records import Chunk
-from resources.sentences import sentence_spans
-from resources.texts.words import words
+from resources.text.sentences import sentence_spans
+from resources.text.words import words
 from retrico_assets.communities.content import Content
 
 METHOD = "extractive 2"  # raise the number when the same content would read differently

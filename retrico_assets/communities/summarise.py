@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from resources.graph.base import GraphStore
-from resources.models.llm import ChatModel
+from resources.models.llm.client import ChatModel
 from resources.records import Chunk, Community
 from resources.texts.base import TextStore
 from retrico_assets.communities.content import MEMBERS, Content, Contents, excerpts

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.errors import LLMError
-from resources.models.json_reply import read_json
-from resources.models.llm import ChatModel, Reply, mask_secrets
+from resources.models.llm.client import ChatModel, Reply, mask_secrets
+from resources.prompting.json_reply import read_json
 from resources.records import Chunk
+from resources.text.tokens import count_tokens
 from retrico_assets.communities.content import Content
-from retrico_assets.query.parse import explain
-from retrico_assets.query.tokens import count_tokens
+from retrico_assets.query.question.parse import explain
 
 PROMPT_VERSION = "1"  # raise it when the prompt changes: summaries are then written anew
 REPLY_TOKENS = 500

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 from resources.errors import SettingsError
 from resources.records import Chunk, Document, Properties
-from resources.sentences import paragraph_spans, sentence_spans, strip_span
+from resources.text.decoding import is_empty
+from resources.text.sentences import paragraph_spans, sentence_spans, strip_span
 from retrico_assets.corpus.ids import chunk_id
-from retrico_assets.corpus.text import is_empty
 
 __all__ = ["Chunking", "Method", "chunk_document", "sentence_spans"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from resources.errors import DocumentError, SettingsError
 from resources.records import Document
+from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode_with_encoding, is_empty
 from retrico_assets.corpus.ids import document_id
-from retrico_assets.corpus.text import BinaryFileError, UndecodableError, clean, decode_with_encoding, is_empty
 
 _TEMPORARY = re.compile(r"\..*|~\$.*|.*~|.*\.(?:part|partial|tmp|temp|swp|crdownload|download)", re.IGNORECASE | re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)

@@ -18,10 +18,10 @@ from retrico_assets.kg.score import trained_model
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import StrategyOptions, merged_options
-from retrico_assets.query.graph_handle import GRAPH_STRATEGY
+from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY
 from retrico_assets.query.providers.rule import serving_providers
-from retrico_assets.query.retriever import RETRIEVERS, Sources, check_strategies, retriever_class
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.retrievers.base import RETRIEVERS, Sources, check_strategies, retriever_class
+from retrico_assets.settings import ProjectSettings
 
 _FUSED = (
     ("entity", "pagerank"),

@@ -13,6 +13,7 @@ from retrico_assets.failures import told_plainly
 from retrico_assets.frames_io import FRAME
 from retrico_assets.kg import model_folder, triples
 from retrico_assets.kg.model_folder import MODEL_FOLDER, Card
+from retrico_assets.kg.options import KGOptions
 from retrico_assets.kg.report import metrics_rows, training_curve
 from retrico_assets.kg.score import trained_model
 from retrico_assets.kg.train import TrainingPlan, train_model
@@ -20,7 +21,6 @@ from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
 from retrico_assets.kg.vectors import copy_to_nodes, store_vectors
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource, held_build_lock
-from retrico_assets.sections import KGSettings
 
 _COVERED = dg.AssetCheckSpec(
     "evaluation_covered_by_train",
@@ -75,7 +75,7 @@ def kg_triples(
 ) -> dg.MaterializeResult:
     """Every relation between two entities of the graph (or of files), divided into train, validation and test."""
     watch = report.Stopwatch()
-    settings = project.settings.kg.for_run(config.model_dump())
+    settings = project.settings.kg.replace(config.model_dump())
     if settings.triples:
         read = triples.read_files(Path(settings.triples))
     else:
@@ -113,7 +113,7 @@ def kg_model(
         context.log.warning(note)
         finite = dg.AssetCheckResult(passed=True, check_name=_FINITE.name, metadata={"note": note})
         return dg.MaterializeResult(metadata={"note": note, "trained": False}, check_results=[finite])
-    plan = plan_of(settings.kg.for_run(config.model_dump()))
+    plan = plan_of(settings.kg.replace(config.model_dump()))
     revision = kg_triples.attrs.get("revision")
     with model_folder.training_lock(folder, lambda: context.log.info("another training is running; waiting for it to end")):
         version = None if config.retrain else _trained_already(folder, plan, kg_triples)
@@ -150,7 +150,7 @@ def kg_embeddings(
 ) -> dg.MaterializeResult:
     """The vectors of the model's entities and relations. Those that are there already are not written again."""
     watch = report.Stopwatch()
-    on_nodes = project.settings.kg.for_run(config.model_dump()).on_nodes
+    on_nodes = project.settings.kg.replace(config.model_dump()).on_nodes
     # Taken here, and not as a resource, which the run would hold while the model is trained: builds can go on meanwhile.
     with held_build_lock(project.settings.data_folder, context.run_id, context.log):
         model = trained_model(project.settings.data_folder)
@@ -181,7 +181,7 @@ def kg_embeddings(
     )
 
 
-def plan_of(settings: KGSettings) -> TrainingPlan:
+def plan_of(settings: KGOptions) -> TrainingPlan:
     """The part of the settings that says how to train."""
     names = TrainingPlan.__dataclass_fields__
     return TrainingPlan(**{name: value for name, value in settings.model_dump().items() if name in names})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from resources.errors import SettingsError
 from resources.graph.base import GraphStore
-from retrico_assets.graph.identity import identity_key
+from resources.text.names import identity_key
 from retrico_assets.kg.score import KGModel
 
 _NEAR = 5

@@ -8,18 +8,17 @@ from typing import Any
 from resources.errors import GraphCapabilityError, SettingsError
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor
-from resources.models.embedder import Embedder
-from resources.models.llm import ChatModel
-from resources.models.reranker import Reranker
+from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.llm.client import ChatModel
+from resources.models.rerankers.cross_encoder import Reranker
 from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
-from retrico_assets.query.evidence import Answer, ChunkSource, Evidence, QueryResult, check_collection, collect
-from retrico_assets.query.fuse import DEFAULT_FUSION, Fusion, fuse
-from retrico_assets.query.parse import Failure, Question, explain, link, parse
-from retrico_assets.query.reason import TOKEN_BUDGET, reason
+from retrico_assets.query.answering.evidence import Answer, ChunkSource, Evidence, QueryResult, check_collection, collect
+from retrico_assets.query.answering.reason import TOKEN_BUDGET, reason
+from retrico_assets.query.question.parse import Failure, Question, explain, link, parse
 from retrico_assets.query.rerank import RERANKED, rerank
-from retrico_assets.query.retriever import (
+from retrico_assets.query.retrievers.base import (
     Retriever,
     Sources,
     TripleScorer,
@@ -29,6 +28,7 @@ from retrico_assets.query.retriever import (
     make_retriever,
     retriever_class,
 )
+from retrico_assets.query.retrievers.fusion import DEFAULT_FUSION, Fusion, fuse
 
 DEFAULT_STRATEGIES = ("pagerank",)
 

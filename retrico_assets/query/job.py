@@ -28,16 +28,16 @@ from retrico_assets.query.answer import (
     retrieve,
     unlinked,
 )
-from retrico_assets.query.evidence import Answer, Evidence, Spending, collect
-from retrico_assets.query.fuse import Fusion
-from retrico_assets.query.graph_handle import GRAPH_STRATEGY, strategies_of
-from retrico_assets.query.parse import Failure, Question, explain, parse
+from retrico_assets.query.answering.evidence import Answer, Evidence, Spending, collect
+from retrico_assets.query.answering.reason import reason
+from retrico_assets.query.answering.render import render_markdown, render_table, to_json
+from retrico_assets.query.options import QueryOptions
+from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
 from retrico_assets.query.providers.rule import require_graph
-from retrico_assets.query.reason import reason
-from retrico_assets.query.render import render_markdown, render_table, to_json
+from retrico_assets.query.question.parse import Failure, Question, explain, parse
 from retrico_assets.query.rerank import rerank
-from retrico_assets.query.retriever import Need, Sources, check_limits, check_strategies, retriever_class
-from retrico_assets.sections import QuerySettings
+from retrico_assets.query.retrievers.base import Need, Sources, check_limits, check_strategies, retriever_class
+from retrico_assets.query.retrievers.fusion import Fusion
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
@@ -96,7 +96,7 @@ class Collected:
     evidence: Evidence
 
 
-def planned(config: QueryConfig, project: QuerySettings, default: Sequence[str] = DEFAULT_STRATEGIES) -> Plan:
+def planned(config: QueryConfig, project: QueryOptions, default: Sequence[str] = DEFAULT_STRATEGIES) -> Plan:
     """What the run says, else what the project says, else the defaults. SettingsError for what can't be done."""
     names = check_strategies(_first(config.strategies, project.strategies, default))
     top_k = _first(config.top_k, project.top_k, Plan().top_k)
@@ -300,9 +300,9 @@ def _open(need: Need, resources: Any, opened: ExitStack) -> Any:
     if need == "vectors":
         return opened.enter_context(resources.vector_store.connect())
     if need == "embedder":
-        return resources.models.embedder()
+        return resources.models.embedders.sentence_transformer()
     if need == "llm":
-        llm = resources.models.llm()
+        llm = resources.models.llm.client()
         return llm and opened.enter_context(closing(llm))
     if need == "kg":
         from retrico_assets.kg.score import trained_model

@@ -1,8 +1,8 @@
 """The best chunks of a fused ranking, put in order by a model that reads each beside the question."""
 
-from resources.models.reranker import Reranker
+from resources.models.rerankers.cross_encoder import Reranker
 from resources.records import Scored, Subgraph
-from retrico_assets.query.parse import Failure, explain
+from retrico_assets.query.question.parse import Failure, explain
 
 RERANKED = 30
 """How many chunks a reranker reads unless told otherwise."""

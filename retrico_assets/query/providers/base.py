@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from resources.graph.base import GraphStore
 from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.parse import Question, link
-from retrico_assets.query.retriever import Need, Sources, make_retriever
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.retrievers.base import Need, Sources, make_retriever
+from retrico_assets.settings import ProjectSettings
 
 CORPUS = "corpus"
 """The name by which ``retrieval.sources`` selects the project's own documents."""

@@ -13,10 +13,10 @@ from resources.records import Chunk, Document, DocumentGraph, Mention, RelationM
 from resources.texts.base import TextStore
 from retrico_assets.graph.build import document_graphs
 from retrico_assets.graph.identity import IdentityPolicy
-from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
-from retrico_assets.query.retriever import Need, Sources
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.question.parse import Question
+from retrico_assets.query.retrievers.base import Need, Sources
+from retrico_assets.settings import ProjectSettings
 
 if TYPE_CHECKING:
     from resources.graph.memory import MemoryGraphStore

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self
 from resources.errors import SettingsError
 from resources.graph.encoding import clean_text
 from resources.records import Entity, Relation, Scored, Subgraph
-from retrico_assets.graph.identity import entity_id, identity_key, relation_id
-from retrico_assets.query.parse import Question
+from resources.text.names import identity_key
+from retrico_assets.graph.identity import entity_id, relation_id
 from retrico_assets.query.providers.base import GraphProvider
-from retrico_assets.query.retriever import Sources
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.question.parse import Question
+from retrico_assets.query.retrievers.base import Sources
+from retrico_assets.settings import ProjectSettings
 
 Triple = tuple[str, str, str]
 """Subject, predicate, object."""

@@ -8,14 +8,14 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 from resources.errors import StoreError
-from resources.models.llm import mask_secrets
+from resources.models.llm.client import mask_secrets
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
-from retrico_assets.graph.identity import identity_key
-from retrico_assets.query.parse import LONGEST_NAME, LONGEST_QUESTION, LONGEST_UNSPACED_NAME, Question
+from resources.text.names import identity_key
 from retrico_assets.query.providers.base import GraphProvider
-from retrico_assets.query.ranking import RelationScorer, ranked_relations, unit, with_ends
-from retrico_assets.query.retriever import Sources
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.question.parse import LONGEST_NAME, LONGEST_QUESTION, LONGEST_UNSPACED_NAME, Question
+from retrico_assets.query.retrievers.base import Sources
+from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, unit, with_ends
+from retrico_assets.settings import ProjectSettings
 
 Rows = list[dict[str, Any]]
 Read = Callable[[str, Mapping[str, Any]], Rows]

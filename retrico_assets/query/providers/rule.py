@@ -7,13 +7,13 @@ from typing import Any
 
 from resources.errors import GraphCapabilityError, SettingsError
 from resources.records import Subgraph
-from retrico_assets.query.fuse import fuse
-from retrico_assets.query.graph_handle import GRAPH_STRATEGY, strategies_of
-from retrico_assets.query.parse import Question
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, stamped
+from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
-from retrico_assets.query.retriever import Sources, check_strategies
-from retrico_assets.sections import ProjectSettings
+from retrico_assets.query.question.parse import Question
+from retrico_assets.query.retrievers.base import Sources, check_strategies
+from retrico_assets.query.retrievers.fusion import fuse
+from retrico_assets.settings import ProjectSettings
 
 PROVIDERS: dict[str, str] = {
     "in-memory": "retrico_assets.query.providers.in_memory:InMemoryProvider",

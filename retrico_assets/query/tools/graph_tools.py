@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.errors import SettingsError
-from retrico_assets.graph.identity import identity_key
+from resources.text.names import identity_key
 from retrico_assets.query.tools.schema import Tool
 from retrico_assets.query.tools.statements import (
     CHUNK,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.graph.encoding import clean_text
-from resources.models.llm import ChatModel, Reply, ToolCall
+from resources.models.llm.client import ChatModel, Reply, ToolCall
 from resources.records import Entity
 from retrico_assets.query.tools.toolbox import Toolbox, arguments_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from resources.errors import SettingsError
 from retrico_assets.cli.query import read_options, read_weights, strategy_lines
-from retrico_assets.query.retriever import RETRIEVERS, check_options
+from retrico_assets.query.retrievers.base import RETRIEVERS, check_options
 
 
 def test_options_are_read_by_strategy():

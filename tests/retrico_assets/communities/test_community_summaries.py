@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resources.graph.memory import MemoryGraphStore
-from resources.models.llm import ChatModel
+from resources.models.llm.client import ChatModel
 from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from retrico_assets.communities.content import Contents
@@ -17,8 +17,8 @@ from retrico_assets.communities.extractive import central_sentence, extract
 from retrico_assets.communities.summarise import summarise_communities
 from retrico_assets.communities.update import update_communities
 from retrico_assets.communities.written import Writer, prompt, read_reply
-from tests.llm_stub import refuses, says, scripted_llm
-from tests.query_world import WordEmbedder, documents, facts
+from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.query_world import WordEmbedder, documents, facts
 
 SAID = [
     ("Ana", "works at", "Kestrel"),

@@ -8,7 +8,7 @@ import pytest
 from resources.graph.memory import MemoryGraphStore
 from retrico_assets.communities.detect import Detection, weighted_graph
 from retrico_assets.communities.update import level_modularity, update_communities
-from tests.query_world import empty_graph, facts
+from tests.support.query_world import empty_graph, facts
 
 TRIANGLES = [(a, "knows", b) for a, b in ["AB", "BC", "CA", "DE", "EF", "FD", "CD"]]
 

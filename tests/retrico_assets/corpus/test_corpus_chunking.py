@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from resources.errors import SettingsError
 from resources.records import Document
+from resources.text.decoding import is_empty
 from retrico_assets.corpus.chunking import Chunking, chunk_document
-from retrico_assets.corpus.text import is_empty
 
 METHODS = ["sentence", "paragraph", "page", "fixed"]
 TEXTS = st.text(

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from query_world import small_world
 
 from resources.errors import SettingsError
 from retrico_assets.evaluation.assets import ways_to_ask
 from retrico_assets.evaluation.measure import Way, measure
 from retrico_assets.evaluation.metrics import all_at, recall_at
 from retrico_assets.evaluation.questions import GoldQuestion, read_questions
-from retrico_assets.query.retriever import Sources
+from retrico_assets.query.retrievers.base import Sources
+from tests.support.query_world import small_world
 
 
 def test_recall_counts_what_is_wanted_among_the_first():

@@ -7,7 +7,7 @@ import pytest
 
 from resources.errors import ExtractionError
 from resources.models.base import EntityExtractor, Extraction, Span
-from resources.models.gliner import GlinerEntityExtractor, GlinerRelationExtractor
+from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
 from resources.records import Chunk, Mention
 from retrico_assets.extraction import run
 from retrico_assets.extraction.cache import ExtractionCache

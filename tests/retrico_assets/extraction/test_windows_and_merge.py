@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.models.base import RelationSpan, Span
-from resources.models.merge import merge_relations, resolve_overlaps
-from resources.models.windows import MAX_WORD_CHARACTERS, cut_windows, whole_words, word_ranges
+from resources.models.gliner.merge import merge_relations, resolve_overlaps
+from resources.models.gliner.windows import MAX_WORD_CHARACTERS, cut_windows, whole_words, word_ranges
 
 TEXT = "Ana met Ana Silva. Ana Silva runs Silva Foods."
 RAW = [(0, 3, "person", 0.9), (8, 11, "person", 0.8), (8, 17, "person", 0.8), (19, 28, "person", 0.7),

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.records import Mention, RelationMention
-from retrico_assets.graph.identity import entity_id, identity_key, relation_id, resolve
+from resources.text.names import identity_key
+from retrico_assets.graph.identity import entity_id, relation_id, resolve
 
 
 @pytest.mark.parametrize(

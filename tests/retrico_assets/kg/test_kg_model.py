@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kg_worlds import FIRMS, GOOD, PEOPLE, PLAIN, PLAN, UNSAID, frame_of, said, train
 
 from resources.errors import NotBuiltError, SettingsError, StoreError
 from resources.vectors.memory import MemoryVectorStore
@@ -20,7 +19,8 @@ from retrico_assets.kg.predict import complete
 from retrico_assets.kg.report import training_curve
 from retrico_assets.kg.score import KGModel
 from retrico_assets.kg.vectors import KG_ENTITY_INDEX, KG_RELATION_INDEX, store_vectors
-from tests.projects import REPOSITORY
+from tests.support.kg_worlds import FIRMS, GOOD, PEOPLE, PLAIN, PLAN, UNSAID, frame_of, said, train
+from tests.support.projects import REPOSITORY
 
 pytestmark = pytest.mark.slow
 

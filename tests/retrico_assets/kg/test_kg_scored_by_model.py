@@ -3,8 +3,6 @@
 from contextlib import closing
 
 import pytest
-from kg_worlds import PLAN, UNSAID, said
-from query_world import facts
 
 from resources.graph.memory import MemoryGraphStore
 from resources.texts.sqlite import SqliteTextStore
@@ -13,8 +11,10 @@ from retrico_assets.kg.predict import complete
 from retrico_assets.kg.score import KGModel, trained_model
 from retrico_assets.kg.train import train_model
 from retrico_assets.kg.triples import divide, read_graph
-from retrico_assets.query.parse import Question, link
-from retrico_assets.query.retriever import Sources, make_retriever
+from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.retrievers.base import Sources, make_retriever
+from tests.support.kg_worlds import PLAN, UNSAID, said
+from tests.support.query_world import facts
 
 pytestmark = pytest.mark.slow
 

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_world import empty_graph, facts
 
 from resources.errors import SettingsError
 from retrico_assets.kg.triples import TRIPLE_COLUMNS, divide, fingerprint, read_files, read_graph, uncovered
+from tests.support.query_world import empty_graph, facts
 
 SPLIT = [0.8, 0.1, 0.1]
 

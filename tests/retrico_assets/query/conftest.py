@@ -1,5 +1,6 @@
 import pytest
-from query_world import small_world
+
+from tests.support.query_world import small_world
 
 
 @pytest.fixture

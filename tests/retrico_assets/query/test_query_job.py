@@ -7,19 +7,19 @@ from typing import ClassVar
 
 import dagster as dg
 import pytest
-from llm_stub import says, scripted_llm
 
 from resources.dagster_resources import ModelsResource
 from resources.errors import ExtractionError, StoreError
-from resources.models.llm import ChatModel
-from resources.models.reranker import EmbedderReranker
+from resources.models.llm.client import ChatModel
+from resources.models.rerankers.cross_encoder import EmbedderReranker
 from retrico_assets.project import ProjectResource
-from retrico_assets.query import retriever
 from retrico_assets.query.answer import answer
-from retrico_assets.query.fuse import Fusion
+from retrico_assets.query.answering.render import to_json
 from retrico_assets.query.job import QueryConfig, listening, planned, query_job
-from retrico_assets.query.render import to_json
-from retrico_assets.sections import QuerySettings
+from retrico_assets.query.options import QueryOptions
+from retrico_assets.query.retrievers import base as retriever
+from retrico_assets.query.retrievers.fusion import Fusion
+from tests.support.llm_stub import says, scripted_llm
 
 QUESTION = "Where was Albert Einstein born?"
 
@@ -232,13 +232,13 @@ def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
     ],
 )
 def test_the_run_wins_over_the_project_and_an_option_over_the_shorthand(project, config, hops):
-    plan = planned(QueryConfig(question="?", strategies=["entity"], **config), QuerySettings(**project))
+    plan = planned(QueryConfig(question="?", strategies=["entity"], **config), QueryOptions(**project))
     assert plan.options.get("entity", {}) == hops
 
 
 def test_dates_go_to_the_strategies_that_look_at_them():
     config = QueryConfig(question="?", strategies=["entity", "chunk_embedding"], active_after="1905-01-01")
-    assert planned(config, QuerySettings()).options == {"entity": {"active_after": "1905-01-01"}}
+    assert planned(config, QueryOptions()).options == {"entity": {"active_after": "1905-01-01"}}
 
 
 def test_the_fused_chunks_are_put_in_order_by_the_reranker(run, world, project):

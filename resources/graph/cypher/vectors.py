@@ -1,0 +1,37 @@
+"""Vectors of entities in Cypher: a property of 32-bit floats, which a vector index can take, and its hash beside it."""
+
+from collections.abc import Iterator
+
+from resources.graph.cypher.writes import Read, Statements
+from resources.graph.encoding import identifier
+from resources.graph.vectors import VECTOR_HASH_KEY, VECTOR_KEY, VectorChange
+
+_NUMBERS_A_TRANSACTION = 250_000
+_REMOVED_A_TRANSACTION = 10_000
+
+_KEY, _HASH = identifier(VECTOR_KEY), identifier(VECTOR_HASH_KEY)
+# One row of joined text: no server cuts it, and thousands of values apart cost the client more than all the rest.
+_READ = f"MATCH (e:Entity) RETURN string.join(collect(coalesce(e.{_HASH}, '') + ' ' + e.id), '\\n')"
+# REMOVE comes first because FalkorDB takes two vectors for equal, and then keeps the old one (its issues 2098 and 2099).
+_WRITE = f"""UNWIND $rows AS r MATCH (e:Entity {{id: r[0]}})
+REMOVE e.{_KEY} SET e.{_HASH} = r[1], e.{_KEY} = vecf32(r[2])"""
+_REMOVE = f"MATCH (e:Entity) WHERE e.id IN $ids SET e.{_KEY} = NULL, e.{_HASH} = NULL"
+
+
+def stored_vector_hashes(read: Read) -> dict[str, str]:
+    """For each entity the hash of its vector, "" without one."""
+    ((joined,),) = read(_READ, {})
+    pairs = (line.split(" ", 1) for line in joined.split("\n")) if joined else ()
+    return {id_: hash_ for hash_, id_ in pairs}
+
+
+def vector_statements(change: VectorChange) -> Iterator[Statements]:
+    """For each transaction its statements. What differs is found anew by every call, so a repeated one completes a cut one."""
+    for start in range(0, len(change.removed), _REMOVED_A_TRANSACTION):
+        yield [(_REMOVE, {"ids": list(change.removed[start : start + _REMOVED_A_TRANSACTION])})]
+    if not change.written:
+        return
+    size = max(1, _NUMBERS_A_TRANSACTION // len(change.written[0][2]))
+    for start in range(0, len(change.written), size):
+        rows = [[id_, hash_, numbers.tolist()] for id_, hash_, numbers in change.written[start : start + size]]
+        yield [(_WRITE, {"rows": rows})]

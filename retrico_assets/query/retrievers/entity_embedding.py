@@ -1,0 +1,94 @@
+"""Strategy "entity_embedding": the entities whose names mean what the question's mentions mean, and what is around them."""
+
+from typing import ClassVar, Self
+
+from pydantic import Field
+
+from resources.errors import StoreError
+from resources.graph.base import GraphStore
+from resources.models.embedders.sentence_transformer import Embedder
+from resources.records import Subgraph
+from resources.text.names import identity_key
+from resources.texts.base import TextStore
+from resources.vectors.base import VectorStore
+from retrico_assets.embeddings.sync import ENTITY_INDEX
+from retrico_assets.query.question.parse import LONGEST_QUESTION, Question
+from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.meaning import search_index
+from retrico_assets.query.retrievers.ranking import around_entities, unit
+
+
+class EntityEmbeddingOptions(Options):
+    per_mention: int = Field(default=5, ge=1, le=MOST_RESULTS)
+    min_score: float = Field(default=0.4, ge=-1, le=1)
+    hops: int = Field(default=1, ge=0, le=MOST_HOPS)
+
+
+class EntityEmbeddingRetriever(Retriever):
+    """Searches the entities' vectors with the question's mentions and walks ``hops`` relations out from what it finds.
+
+    Looked up are the spans that the extractor found, else the names that the graph knows, else the whole question; each
+    gives ``per_mention`` entities of a cosine similarity of ``min_score`` or more. Entities that have left the graph since
+    their vectors were made are passed over. Scores are those of ``around_entities``, the similarity being a seed's.
+    """
+
+    name: ClassVar[str] = "entity_embedding"
+    needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts", "vectors", "embedder"))
+    options = EntityEmbeddingOptions
+
+    def __init__(
+        self,
+        graph: GraphStore,
+        texts: TextStore,
+        vectors: VectorStore,
+        embedder: Embedder,
+        *,
+        per_mention: int = 5,
+        min_score: float = 0.4,
+        hops: int = 1,
+        limit: int = 1000,
+    ) -> None:
+        self._graph = graph
+        self._texts = texts
+        self._vectors = vectors
+        self._embedder = embedder
+        self._per_mention = per_mention
+        self._min_score = min_score
+        self._hops = hops
+        self._limit = limit
+
+    @classmethod
+    def from_sources(cls, sources: Sources, options: EntityEmbeddingOptions) -> Self:
+        assert sources.graph is not None
+        assert sources.texts is not None
+        assert sources.vectors is not None
+        assert sources.embedder is not None
+        return cls(sources.graph, sources.texts, sources.vectors, sources.embedder, **options.model_dump())
+
+    def retrieve(self, question: Question, k: int) -> Subgraph:
+        similarity = self._similar(_asked(question))
+        if not similarity:
+            return Subgraph()
+        around = self._graph.neighbourhood(list(similarity), self._hops, limit=self._limit)
+        seeds = {entity.id: similarity[entity.id] for entity, hop in around.entities if hop == 0}
+        return around_entities(question.text, seeds, around, self._texts, self._graph, k)
+
+    def _similar(self, texts: list[str]) -> dict[str, float]:
+        """The greatest similarity of each entity that is found, by id."""
+        best: dict[str, float] = {}
+        if texts:
+            for hits in search_index(self._vectors, self._embedder, ENTITY_INDEX, texts, self._per_mention):
+                for hit in hits:
+                    if hit.score >= self._min_score:
+                        best[hit.record] = max(best.get(hit.record, 0.0), unit(hit.score))
+        return best
+
+
+def _asked(question: Question) -> list[str]:
+    """What to look up, each text once; nothing for a question without a word."""
+    mentions = [mention.text for mention in question.mentions]
+    if not mentions:
+        if question.fault is not None:
+            raise StoreError(question.fault)
+        mentions = [entity.label for entity in question.entities] or [question.text[:LONGEST_QUESTION]]
+    return list(dict.fromkeys(text for text in mentions if identity_key(text)))

@@ -1,0 +1,297 @@
+"""Which chunks become evidence, and how a result is shown."""
+
+import json
+
+import pytest
+from markdown_it import MarkdownIt
+
+from resources.errors import SettingsError
+from resources.records import Chunk, Entity, Relation, Scored, Subgraph
+from resources.text.tokens import count_tokens
+from retrico_assets.query.answering.evidence import (
+    Evidence,
+    InferredRelation,
+    QueryResult,
+    SourceChunk,
+    Spending,
+    collect,
+)
+from retrico_assets.query.answering.render import escape, render_markdown, to_json
+from retrico_assets.query.question.parse import Failure
+from tests.support.query_world import documents
+
+
+class Watched:
+    """A store that counts what it is asked."""
+
+    def __init__(self, store):
+        self.store = store
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*arguments, **options):
+            self.calls.append(name)
+            return getattr(self.store, name)(*arguments, **options)
+
+        return call
+
+
+class Down:
+    def __getattr__(self, name):
+        raise ConnectionError("no route")
+
+
+@pytest.fixture
+def known(world):
+    """Entities and chunks of the world by name and id, relations by label."""
+    entities = {(one.label, one.type): one for one in world.graph.entities()}
+    chunks = {chunk.id: chunk for one in documents() for chunk in one.chunks}
+    relations = {relation.label: relation for relation in world.graph.relations()}
+    return entities, chunks, relations
+
+
+def scored(*records):
+    return tuple(Scored(record, 1 / place) for place, record in enumerate(records, 1))
+
+
+def ids(evidence):
+    return [source.chunk.id for source in evidence.chunks]
+
+
+def test_the_chunks_found_come_first_then_those_that_state_relations_then_those_that_mention_entities(world, known):
+    entities, chunks, relations = known
+    found = Subgraph(
+        scored(entities["Ulm", "location"]),
+        scored(relations["works at"], relations["born in"]),
+        scored(chunks["tokyo.txt#0"], chunks["einstein.txt#0"]),
+    )
+    graph, texts = Watched(world.graph), Watched(world.texts)
+    evidence, failures = collect(found, texts, graph)
+    assert ids(evidence) == ["tokyo.txt#0", "einstein.txt#0", "einstein.txt#1", "memory.txt#0", "ulm.txt#0"]
+    assert [source.score for source in evidence.chunks] == [1.0, 0.5, 0.0, 0.0, 0.0]
+    assert evidence.chunks[2].source == "einstein.txt"
+    assert failures == ()
+    assert (graph.calls, texts.calls) == (["chunks_of"], ["get_chunks", "get_documents"])
+    assert (evidence.entities, evidence.relations) == (found.entities, found.relations)
+
+
+def test_with_chunks_enough_none_is_added(world, known):
+    entities, chunks, relations = known
+    found = Subgraph(scored(entities["Ulm", "location"]), scored(relations["works at"]), scored(*list(chunks.values())[2:9]))
+    graph = Watched(world.graph)
+    evidence, _ = collect(found, world.texts, graph)
+    assert ids(evidence) == list(chunks)[2:9]
+    assert graph.calls == []
+    assert ids(collect(found, world.texts, graph, max_chunks=3)[0]) == list(chunks)[2:5]
+
+
+def test_chunks_that_mention_several_entities_are_added_first(world, known):
+    entities, _, _ = known
+    found = Subgraph(scored(entities["Ulm", "location"], entities["Albert Einstein", "person"]))
+    evidence, _ = collect(found, world.texts, world.graph)
+    assert ids(evidence)[:2] == ["einstein.txt#0", "memory.txt#0"]
+    assert len(evidence.chunks) == 5
+    assert ids(collect(found, world.texts, world.graph, max_chunks=2)[0]) == ["einstein.txt#0", "memory.txt#0"]
+
+
+def test_without_a_graph_the_stating_chunks_are_added(world, known):
+    entities, _, relations = known
+    found = Subgraph(scored(entities["Ulm", "location"]), scored(relations["works at"], relations["born in"]))
+    assert ids(collect(found, world.texts)[0]) == ["einstein.txt#1", "einstein.txt#0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("head", ["memory.txt#0", "einstein.txt#0", "einstein.txt#1", "injection.txt#0"]),
+        ("tail", ["ulm.txt#0", "memory.txt#0", "einstein.txt#0"]),
+        ("both", ["ulm.txt#0", "memory.txt#0", "einstein.txt#0", "einstein.txt#1", "injection.txt#0"]),
+    ],
+)
+def test_only_chunks_that_mention_an_end_of_a_relation_may_count(world, known, source, expected):
+    _, chunks, relations = known
+    found = Subgraph((), scored(relations["born in"]), scored(chunks["tokyo.txt#0"], chunks["ulm.txt#0"], chunks["memory.txt#0"]))
+    graph = Watched(world.graph)
+    evidence, failures = collect(found, world.texts, graph, source=source)
+    assert ids(evidence) == expected
+    assert failures == ()
+    assert graph.calls.count("chunks_of") == 1
+    assert len(graph.calls) == 2
+
+
+def test_a_namesake_of_an_end_does_not_count(world, known):
+    """By id: Einstein the café is not Albert Einstein, and Paris the Trojan is not the city."""
+    entities, chunks, _ = known
+    city = entities["Paris", "location"]
+    trojan = entities["Paris", "person"]
+    elsewhere = Relation("r", trojan.id, "loves", entities["Geneva", "location"].id, 0.9, ("gone",))
+    found = Subgraph((), scored(elsewhere), scored(chunks["tokyo.txt#0"]))
+    assert city.id != trojan.id
+    assert ids(collect(found, world.texts, world.graph, source="tail")[0]) == ["who.txt#0"]
+
+
+def test_asked_for_the_chunks_of_heads_as_many_as_are_wanted_are_collected(world, known):
+    _, _, relations = known
+    found = Subgraph((), scored(relations["born in"]))
+    evidence, _ = collect(found, world.texts, world.graph, source="both", max_chunks=20)
+    assert set(ids(evidence)) == {"einstein.txt#0", "einstein.txt#1", "injection.txt#0", "memory.txt#0", "ulm.txt#0"}
+    assert ids(collect(found, world.texts, world.graph, source="both", max_chunks=1)[0]) == ["einstein.txt#0"]
+
+
+def test_without_a_relation_no_chunk_counts_for_a_head_and_that_is_said(world, known):
+    _, chunks, _ = known
+    evidence, failures = collect(Subgraph(chunks=scored(chunks["tokyo.txt#0"])), world.texts, world.graph, source="head")
+    assert evidence.chunks == ()
+    assert "no relation was found" in failures[0].error
+
+
+def test_chunks_are_collected_while_the_budget_of_tokens_lasts(world, known):
+    _, chunks, _ = known
+    found = Subgraph(chunks=scored(*chunks.values()))
+    budget = 40
+    evidence, _ = collect(found, world.texts, world.graph, token_budget=budget)
+    used = sum(count_tokens(source.chunk.text) for source in evidence.chunks)
+    assert ids(evidence)[:2] == list(chunks)[:2]
+    assert budget - 12 < used <= budget
+    assert len(set(ids(evidence))) == len(ids(evidence))
+
+
+def test_a_budget_too_small_for_any_chunk_is_said(world, known):
+    _, chunks, _ = known
+    evidence, failures = collect(Subgraph(chunks=scored(chunks["ulm.txt#0"])), world.texts, token_budget=2)
+    assert evidence.chunks == ()
+    assert "budget of 2 tokens" in failures[0].error
+
+
+def test_each_chunk_is_collected_once_at_its_best_place(world, known):
+    _, chunks, _ = known
+    first, second = chunks["ulm.txt#0"], chunks["tokyo.txt#0"]
+    evidence, _ = collect(Subgraph(chunks=(*scored(first, second), Scored(first, 0.1))), world.texts)
+    assert ids(evidence) == ["ulm.txt#0", "tokyo.txt#0"]
+    assert evidence.chunks[0].score == 1.0
+
+
+@pytest.mark.parametrize("source", ["all", "head"])
+def test_a_graph_that_fails_is_reported_and_what_was_found_is_kept(world, known, source):
+    entities, chunks, relations = known
+    found = Subgraph(scored(entities["Ulm", "location"]), scored(relations["born in"]), scored(chunks["tokyo.txt#0"]))
+    evidence, failures = collect(found, world.texts, Down(), source=source)
+    assert ids(evidence)[0] == "tokyo.txt#0"
+    assert [failure.strategy for failure in failures] == ["collect"]
+    assert "no route" in failures[0].error
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"source": "heads"}, "'heads' is unknown; known are: all, head, tail, both"),
+        ({"source": "head", "graph": None}, "needs the graph"),
+        ({"max_chunks": 0}, "max_chunks is 0"),
+        ({"token_budget": -1}, "token_budget is -1"),
+    ],
+)
+def test_a_wrong_option_is_refused(world, options, why):
+    options = {"graph": world.graph} | options
+    with pytest.raises(SettingsError, match=why):
+        collect(Subgraph(), world.texts, **options)
+
+
+def test_nothing_found_asks_no_store():
+    assert collect(Subgraph(), Down(), Down()) == (Evidence(), ())
+
+
+def a_result(**more):
+    text = "Einstein was born in Ulm."
+    chunks = (
+        SourceChunk(Chunk("c-1", "d", 0, text, 0, 25, {"page": 3}), "a.pdf", "Lives", 0.5),
+        SourceChunk(Chunk("c-2", "d", 1, "Ulm is old.", 26, 37), "b.txt", "b.txt", 0.4),
+    )
+    people = scored(Entity("e1", "Einstein", "einstein", "person"), Entity("e2", "Ulm", "ulm", "location"))
+    relations = scored(
+        Relation("r1", "e1", "born in", "e2", 0.9, ("c-1",)),
+        Relation("r2", "e1", "citizen of", "e2", 0.7, (), properties={"predicted": True}),
+    )
+    more = {"answer": "In Ulm [c-1].", "state": "answered"} | more
+    return QueryResult("Where?", ("entity",), evidence=Evidence(people, relations, chunks), **more)
+
+
+def test_a_citation_is_shown_with_its_source_and_page():
+    shown = render_markdown(a_result())
+    assert "In Ulm \\[1\\].\n\nCited: [1] a.pdf, Lives, page 3\n" in shown
+    assert "**[1]** a.pdf, Lives, page 3, 0-25" in shown
+    assert "**[2]** b.txt, 26-37" in shown
+    assert [chunk["page"] for chunk in to_json(a_result())["chunks"]] == [3, None]
+
+
+def test_an_answer_keeps_its_lines():
+    assert "Two towns:\n- Ulm \\[1\\]\n- Bern\n" in render_markdown(a_result(answer="Two towns:\n- Ulm [c-1]\n- Bern"))
+
+
+@pytest.mark.parametrize(
+    "line", ["1990. Next", "7) seven", "- 5 °C", "+ plus", "=====", "---", "# title", "* star", "    indented"]
+)
+def test_a_quoted_line_is_shown_as_it_is(line):
+    text = f"1986. A year\n{line}\n\n{line}"
+    chunk = SourceChunk(Chunk("c", "d", 0, text, 0, len(text)), "a.txt", "A", 1.0)
+    shown = MarkdownIt().render(render_markdown(QueryResult("Where?", (), None, Evidence(chunks=(chunk,)))))
+    line = line.strip()
+    assert f"<blockquote>\n<p>1986. A year\n{line}</p>\n<p>{line}</p>\n</blockquote>" in shown
+
+
+@pytest.mark.parametrize("answer", ["See [c-1](javascript:x).", "[c-1]: x", "Ulm [c-1]\n===", "Ulm [c-1]\n---"])
+def test_an_answer_brings_no_link_and_no_heading_of_its_own(answer):
+    shown = MarkdownIt().render(render_markdown(a_result(answer=answer)))
+    assert f"<p>{answer.replace('c-1', '1')}</p>" in shown
+    assert "<a " not in shown
+
+
+def test_what_could_steer_a_terminal_is_not_shown():
+    assert escape("\x1b[2J\x07a\x9bb") == "\\[2Jab"
+
+
+def test_inferred_and_predicted_relations_are_marked_and_kept_apart_from_those_that_are_stated():
+    result = a_result(inferred=(InferredRelation("Einstein", "native of", "Germany", "e1"),))
+    shown, data = render_markdown(result), to_json(result)
+    assert "- Einstein -\\[native of\\]-&gt; Germany (inferred)" in shown
+    assert "- Einstein -\\[citizen of\\]-&gt; Ulm (0.5000) (predicted)" in shown
+    assert "- Einstein -\\[born in\\]-&gt; Ulm (1.0000) [1]" in shown
+    assert data["inferred_relations"] == [
+        {"head": "Einstein", "head_id": "e1", "relation": "native of", "tail": "Germany", "tail_id": None, "inferred": True}
+    ]
+    assert [(one["relation"], one["predicted"]) for one in data["relations"]] == [("born in", False), ("citizen of", True)]
+
+
+def test_an_answer_that_is_not_in_the_sources_says_so():
+    shown = render_markdown(a_result(answer="They name no year.", state="not_in_sources"))
+    assert "**Not in the sources.**\n\nThey name no year." in shown
+    assert (
+        render_markdown(a_result(answer="Not in the sources.", state="not_in_sources")).lower().count("not in the sources") == 1
+    )
+    silent = a_result(answer=None, state="not_in_sources")
+    assert "**Not in the sources.**" in render_markdown(silent)
+    assert "No answer was written" not in render_markdown(silent)
+    assert to_json(silent)["state"] == "not_in_sources"
+
+
+def test_a_cut_answer_and_notes_are_shown():
+    shown = render_markdown(a_result(state="cut", notes=("the answer cites *no* source",)))
+    assert "*The answer is cut: the model ran into its token limit.*" in shown
+    assert "*Note: the answer cites \\*no\\* source*" in shown
+    assert to_json(a_result(state="cut", notes=("a",)))["notes"] == ["a"]
+
+
+def test_what_an_answer_cost_is_in_the_json():
+    data = to_json(a_result(usage=Spending(requests=2, cached=1, prompt_tokens=70, completion_tokens=9, cost=0.01)))
+    assert data["usage"] == {
+        "requests": 2,
+        "cached": 1,
+        "prompt_tokens": 70,
+        "completion_tokens": 9,
+        "requests_without_usage": 0,
+        "cost": 0.01,
+    }
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_failures_are_shown_beside_the_answer():
+    assert "**keyword failed:** down" in render_markdown(a_result(failures=(Failure("keyword", "down"),)))
