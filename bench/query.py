@@ -27,7 +27,8 @@ from resources.records import Community, DocumentGraph
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.faiss import FaissVectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, COMMUNITY_INDEX, ENTITY_INDEX, RELATION_INDEX, sync_index
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever, retriever_class
 
 QUESTIONS, ROUNDS, TOP_K = 50, 3, 10

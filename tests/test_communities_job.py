@@ -9,7 +9,7 @@ from resources.graph import open_graph_store
 from resources.models.embedders.sentence_transformer import SentenceTransformerEmbedder
 from resources.texts import open_text_store
 from resources.vectors import open_vector_store
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from tests.support.llm_stub import says, scripted_llm
 from tests.support.projects import REPOSITORY, Build, Project, make_project

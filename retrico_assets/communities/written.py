@@ -13,7 +13,7 @@ from resources.prompting.json_reply import read_json
 from resources.records import Chunk
 from resources.text.tokens import count_tokens
 from retrico_assets.communities.content import Content
-from retrico_assets.query.question.parse import explain
+from retrico_assets.query.failures import explain
 
 PROMPT_VERSION = "1"  # raise it when the prompt changes: summaries are then written anew
 REPLY_TOKENS = 500

@@ -10,7 +10,7 @@ from resources.records import Subgraph
 from retrico_assets.evaluation.metrics import all_at, recall_at
 from retrico_assets.evaluation.questions import GoldQuestion
 from retrico_assets.query.answer import Plan, Retrieved, StrategyOptions, linked, retrieve
-from retrico_assets.query.question.parse import Question, parse
+from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.query.retrievers.fusion import Fusion, fuse
 from retrico_assets.query.retrievers.meaning import embed_texts

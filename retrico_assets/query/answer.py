@@ -16,7 +16,9 @@ from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.query.answering.evidence import Answer, ChunkSource, Evidence, QueryResult, check_collection, collect
 from retrico_assets.query.answering.reason import TOKEN_BUDGET, reason
-from retrico_assets.query.question.parse import Failure, Question, explain, link, parse
+from retrico_assets.query.failures import Failure, explain
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.rerank import RERANKED, rerank
 from retrico_assets.query.retrievers.base import (
     Retriever,

@@ -31,10 +31,11 @@ from retrico_assets.query.answer import (
 from retrico_assets.query.answering.evidence import Answer, Evidence, Spending, collect
 from retrico_assets.query.answering.reason import reason
 from retrico_assets.query.answering.render import render_markdown, render_table, to_json
+from retrico_assets.query.failures import Failure, explain
 from retrico_assets.query.options import QueryOptions
 from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
 from retrico_assets.query.providers.rule import require_graph
-from retrico_assets.query.question.parse import Failure, Question, explain, parse
+from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.rerank import rerank
 from retrico_assets.query.retrievers.base import Need, Sources, check_limits, check_strategies, retriever_class
 from retrico_assets.query.retrievers.fusion import Fusion

@@ -2,7 +2,7 @@
 
 from resources.models.rerankers.cross_encoder import Reranker
 from resources.records import Scored, Subgraph
-from retrico_assets.query.question.parse import Failure, explain
+from retrico_assets.query.failures import Failure, explain
 
 RERANKED = 30
 """How many chunks a reranker reads unless told otherwise."""

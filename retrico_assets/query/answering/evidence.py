@@ -11,7 +11,7 @@ from resources.models.llm.client import UsageTotals
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.text.tokens import count_tokens
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Failure, explain
+from retrico_assets.query.failures import Failure, explain
 from retrico_assets.query.retrievers.ranking import once
 
 AnswerState = Literal["answered", "not_in_sources", "cut", "none"]

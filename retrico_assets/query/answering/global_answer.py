@@ -18,7 +18,7 @@ from resources.prompting.json_reply import read_json
 from resources.records import Community
 from resources.text.tokens import count_tokens
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, AnswerState
-from retrico_assets.query.question.parse import Failure, explain
+from retrico_assets.query.failures import Failure, explain
 
 TOKEN_BUDGET = 3000
 """Approximate tokens (``count_tokens``) of summaries in one request, and of points in the last one."""

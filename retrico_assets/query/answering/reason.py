@@ -11,7 +11,7 @@ from resources.text.names import identity_key
 from retrico_assets.query.answering.citations import AnswerStream, Citations, clean
 from retrico_assets.query.answering.context import prompt, within_budget
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, Answer, AnswerState, Evidence, InferredRelation, Spending
-from retrico_assets.query.question.parse import Failure, explain
+from retrico_assets.query.failures import Failure, explain
 
 TOKEN_BUDGET = 3000
 """Approximate tokens (``count_tokens``) that the evidence may take in the prompt."""

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 from resources.graph.base import GraphStore
 from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Sources, make_retriever
 from retrico_assets.settings import ProjectSettings
 

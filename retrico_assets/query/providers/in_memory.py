@@ -14,7 +14,7 @@ from resources.texts.base import TextStore
 from retrico_assets.graph.build import document_graphs
 from retrico_assets.graph.identity import IdentityPolicy
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Sources
 from retrico_assets.settings import ProjectSettings
 

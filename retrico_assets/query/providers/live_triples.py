@@ -15,7 +15,7 @@ from resources.records import Entity, Relation, Scored, Subgraph
 from resources.text.names import identity_key
 from retrico_assets.graph.identity import entity_id, relation_id
 from retrico_assets.query.providers.base import GraphProvider
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.settings import ProjectSettings
 

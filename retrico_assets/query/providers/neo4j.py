@@ -12,7 +12,8 @@ from resources.models.llm.client import mask_secrets
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.text.names import identity_key
 from retrico_assets.query.providers.base import GraphProvider
-from retrico_assets.query.question.parse import LONGEST_NAME, LONGEST_QUESTION, LONGEST_UNSPACED_NAME, Question
+from retrico_assets.query.question.names import LONGEST_NAME, LONGEST_UNSPACED_NAME
+from retrico_assets.query.question.question import LONGEST_QUESTION, Question
 from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, unit, with_ends
 from retrico_assets.settings import ProjectSettings

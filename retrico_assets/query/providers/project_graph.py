@@ -6,7 +6,7 @@ from resources.graph.base import GraphStore
 from resources.records import Subgraph
 from resources.texts.base import TextStore
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Sources
 from retrico_assets.settings import ProjectSettings
 

@@ -10,7 +10,7 @@ from resources.records import Subgraph
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, stamped
 from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, check_strategies
 from retrico_assets.query.retrievers.fusion import fuse
 from retrico_assets.settings import ProjectSettings

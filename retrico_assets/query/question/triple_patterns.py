@@ -11,7 +11,7 @@ from resources.models.llm.client import ChatModel, mask_secrets
 from resources.prompting.json_reply import read_json
 from resources.records import Entity
 from resources.text.names import identity_key
-from retrico_assets.query.question.parse import LONGEST_QUESTION, Question
+from retrico_assets.query.question.question import LONGEST_QUESTION, Question
 from retrico_assets.query.retrievers.ranking import fit, words_of
 
 MOST_PATTERNS = 10

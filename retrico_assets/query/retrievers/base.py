@@ -16,7 +16,7 @@ from resources.models.llm.client import ChatModel
 from resources.records import Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.settings import ProjectSettings
 
 Need = Literal["names", "graph", "texts", "vectors", "embedder", "llm", "kg"]

@@ -8,7 +8,7 @@ from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Retriever, Sources
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import around_chunks

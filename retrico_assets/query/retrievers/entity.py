@@ -11,7 +11,7 @@ from resources.errors import StoreError
 from resources.graph.base import GraphStore
 from resources.records import Entity, Neighbourhood, Relation, Scored, Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import MOST_HOPS, Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, stating_chunks, with_ends
 

@@ -12,7 +12,7 @@ from resources.text.names import identity_key
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import ENTITY_INDEX
-from retrico_assets.query.question.parse import LONGEST_QUESTION, Question
+from retrico_assets.query.question.question import LONGEST_QUESTION, Question
 from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import around_entities, unit

@@ -7,7 +7,7 @@ from resources.errors import GraphCapabilityError
 from resources.records import Subgraph
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.rule import graph_ranking, open_providers
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Retriever, Sources
 
 

@@ -15,7 +15,7 @@ from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.rule import graph_ranking, open_providers
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import RelationScorer, with_ends, words_of

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 from resources.graph.base import GraphStore
 from resources.records import Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.ranking import around_chunks
 

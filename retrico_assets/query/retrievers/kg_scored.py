@@ -14,7 +14,7 @@ from resources.records import Relation, Scored, Subgraph
 from resources.text.names import identity_key
 from resources.texts.base import TextStore
 from retrico_assets.graph.identity import relation_id
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.question.triple_patterns import TriplePattern, patterns_by_llm, patterns_by_rule, resolve_patterns
 from retrico_assets.query.retrievers.base import MOST_RESULTS, Need, Options, Retriever, Sources, TripleScorer
 from retrico_assets.query.retrievers.ranking import stating_chunks, unit

@@ -15,7 +15,8 @@ from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, RELATION_INDEX
 from retrico_assets.graph.entity_graph import EntityGraph, entity_graph
-from retrico_assets.query.question.parse import Question, known_names
+from retrico_assets.query.question.names import known_names
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.meaning import embed_texts, search_index
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, with_ends

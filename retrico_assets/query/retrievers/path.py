@@ -11,7 +11,7 @@ from resources.errors import StoreError
 from resources.graph.base import GraphStore
 from resources.records import Chunk, Entity, Path, Relation, Scored, Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.entity import EntityRetriever
 from retrico_assets.query.retrievers.ranking import Item, RelationScorer, once, unit, with_ends

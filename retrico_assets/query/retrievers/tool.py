@@ -11,7 +11,7 @@ from resources.graph.base import GraphStore
 from resources.models.llm.client import ChatModel
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.texts.base import TextStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
 from retrico_assets.query.retrievers.ranking import ranked_relations, with_ends
 from retrico_assets.query.tools.loop import converse, most_frequent, opening

@@ -11,7 +11,8 @@ from retrico_assets.kg.predict import complete
 from retrico_assets.kg.score import KGModel, trained_model
 from retrico_assets.kg.train import train_model
 from retrico_assets.kg.triples import divide, read_graph
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from tests.support.kg_worlds import PLAN, UNSAID, said
 from tests.support.query_world import facts

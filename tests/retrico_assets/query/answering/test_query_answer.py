@@ -14,7 +14,7 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.answer import answer
 from retrico_assets.query.answering.evidence import Evidence, QueryResult, SourceChunk, collect
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
-from retrico_assets.query.question.parse import Failure
+from retrico_assets.query.failures import Failure
 from retrico_assets.query.retrievers.fusion import Fusion
 from tests.support.llm_stub import refuses, says, scripted_llm
 

@@ -17,7 +17,7 @@ from retrico_assets.query.answering.evidence import (
     collect,
 )
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
-from retrico_assets.query.question.parse import Failure
+from retrico_assets.query.failures import Failure
 from tests.support.query_world import documents
 
 

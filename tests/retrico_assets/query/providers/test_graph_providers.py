@@ -22,7 +22,7 @@ from retrico_assets.query.providers.rule import (
     require_graph,
     serving_providers,
 )
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.query.retrievers.graph import GraphRetriever
 from retrico_assets.settings import load_settings

@@ -19,7 +19,7 @@ from retrico_assets.query.providers.live_triples import (
     query_tokens,
 )
 from retrico_assets.query.providers.rule import graph_ranking
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 
 
 def ask(text, k=10):

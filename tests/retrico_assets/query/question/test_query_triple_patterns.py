@@ -8,7 +8,7 @@ from resources.errors import LLMError
 from resources.models.llm.client import ChatModel
 from resources.records import Entity
 from resources.text.names import identity_key
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.question.triple_patterns import (
     LABEL_BUDGET,
     MOST_PATTERNS,

@@ -6,7 +6,8 @@ from resources.errors import IndexMismatchError, NotBuiltError, SettingsError
 from resources.records import Community, Subgraph
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.retrievers.community import CommunityRetriever
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, id_of, names, opened, tell, triples

@@ -7,7 +7,8 @@ import pytest
 from resources.errors import SettingsError
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, check_options, make_retriever
 from tests.support.query_world import WordEmbedder, empty_graph, facts, fill
 

@@ -7,7 +7,8 @@ from resources.errors import IndexMismatchError, NotBuiltError, SettingsError, S
 from resources.models.base import Span
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import ENTITY_INDEX, sync_index
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, id_of, names, opened, tell, triples
 from tests.support.query_world import WordEmbedder

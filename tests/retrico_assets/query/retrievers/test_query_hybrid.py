@@ -12,7 +12,8 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.live_triples import KnowledgeTools, KnowledgeToolsProvider
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.retrievers.hybrid import HybridRetriever, fuse_streams
 from tests.support.query_world import small_world

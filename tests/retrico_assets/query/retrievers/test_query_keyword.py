@@ -5,7 +5,7 @@ import pytest
 from resources.errors import SettingsError
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, check_options, make_retriever
 from tests.support.query_world import INJECTION, WordEmbedder, empty_graph, fill
 

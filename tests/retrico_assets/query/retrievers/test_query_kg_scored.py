@@ -8,7 +8,8 @@ import pytest
 from resources.errors import LLMError, SettingsError, StoreError
 from resources.models.llm.client import ChatModel
 from retrico_assets.query.answer import answer
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.retrievers.kg_scored import KGScoredRetriever
 from tests.support.llm_stub import refuses, says, scripted_llm

@@ -7,7 +7,8 @@ from resources.errors import NotBuiltError
 from resources.records import Subgraph
 from retrico_assets.embeddings.sync import RELATION_INDEX
 from retrico_assets.graph.entity_graph import build_entity_graph, entity_graph, title_keys
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from tests.support.query_world import small_world
 

@@ -13,7 +13,8 @@ from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, ENTITY_INDEX, sync_index
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import (
     RETRIEVERS,
     Sources,

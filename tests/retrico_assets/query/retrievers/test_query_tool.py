@@ -8,7 +8,8 @@ from resources.errors import LLMError, SettingsError, StoreError
 from resources.models.llm.client import ChatModel
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
-from retrico_assets.query.question.parse import Question, link
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.tools.loop import MOST_CALLS
 from retrico_assets.query.tools.registry import register_tool, unregister_tool

@@ -5,7 +5,7 @@ import pytest
 from resources.models.llm.client import ChatModel
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
-from retrico_assets.query.question.parse import Question
+from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from tests.support.llm_stub import says, scripted_llm
 from tests.support.local_llm import NEEDS_LOCAL_LLM, local_llm

@@ -4,7 +4,9 @@ import pytest
 
 from resources.models.base import EntityExtractor, Extraction, Span
 from resources.records import Entity
-from retrico_assets.query.question.parse import LONGEST_QUESTION, Question, known_names, link, parse
+from retrico_assets.query.question.linking import link
+from retrico_assets.query.question.names import known_names
+from retrico_assets.query.question.question import LONGEST_QUESTION, Question, parse
 from tests.support.query_world import empty_graph, facts, small_world
 
 

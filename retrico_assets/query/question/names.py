@@ -1,0 +1,194 @@
+"""The stretches of a question that may be names."""
+
+import re
+import unicodedata
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from resources.text.names import identity_key
+from retrico_assets.query.question.question import LONGEST_QUESTION
+
+LONGEST_NAME = 8
+"""Words of a name that is looked up without an extractor's help."""
+LONGEST_UNSPACED_NAME = 16
+"""The same in characters, for scripts that put no blanks between words."""
+_UNSPACED_SCRIPTS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
+_FUNCTION_WORDS = """
+a about all am an and any are as at be been by can could did do does for from had has have he her him his how i if in
+is it its many may me more most much my no not of on or our she should so some than that the their them then there
+these they this those to us was we were what when where which who whom whose why will with would you your s t d m ll re ve
+"""
+_JOINING_WORDS = "al bin da de del della den der di do dos du el ibn la le los of the van von y"
+_PLURAL_POSSESSIVES = ("s'", "s’")
+_INSIDE_A_NAME = re.compile(r"[^\S\n]+|[-‐‑'’&]")
+_AFTER_AN_INITIAL = re.compile(r"\.[^\S\n]*")
+_NO_WORD_AT_END = re.compile(r"(?:(?<=\w)|\A)\W*\Z")
+_SENTENCE_STARTS = frozenset(".?!…¿¡\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A stretch of the question that may be a name, by its identity key; ``singular``: the key without the s of "Einsteins’"."""
+
+    start: int
+    end: int
+    key: str
+    singular: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A word; in a script without blanks a character, and ``alone`` when it has no neighbour of its kind."""
+
+    start: int
+    end: int
+    unspaced: bool
+    alone: bool = True
+
+
+def known_names(text: str, keys: Container[str]) -> list[Name]:
+    """Runs of words whose identity key is one of these, in order of place; none inside another, and no function words alone."""
+    names = (name for name in candidate_names(text[:LONGEST_QUESTION]) if name.key in keys and not only_function_words(name.key))
+    return outermost(list(names))
+
+
+def outermost(names: Sequence[Name]) -> list[Name]:
+    """Those that do not lie inside another, in order of their place."""
+    kept: list[Name] = []
+    reach = -1
+    for name in sorted(names, key=lambda n: (n.start, -n.end)):
+        if name.end > reach:
+            kept.append(name)
+            reach = name.end
+    return kept
+
+
+def candidate_names(text: str) -> Iterator[Name]:
+    units = list(_units(text))
+    for first, unit in enumerate(units):
+        words = characters = 0
+        for last in range(first, len(units)):
+            words += not units[last].unspaced
+            characters += units[last].unspaced
+            if words > LONGEST_NAME or characters > LONGEST_UNSPACED_NAME:
+                break
+            if first == last and not unit.alone:
+                continue  # one character out of a longer run is a part of a word, not a name
+            end = units[last].end
+            key = identity_key(text[unit.start : end])
+            if key:
+                plural = text[end - 1 : end + 1] in _PLURAL_POSSESSIVES and not text[end + 1 : end + 2].isalnum()
+                yield Name(unit.start, end, key, identity_key(text[unit.start : end - 1]) if plural else "")
+
+
+def _units(text: str) -> Iterator[_Unit]:
+    """Words as identity_key sees them, with their places in the text as it was written."""
+    position = 0
+    while position < len(text):
+        if not _starts_word(text[position]):
+            position += 1
+            continue
+        start, unspaced = position, _is_unspaced(text[position])
+        while position < len(text) and _continues_word(text[position], unspaced):
+            position += 1
+        if unspaced:
+            yield from _characters(text, start, position)
+        else:
+            while position < len(text) and text[position] in "+#＋＃":  # C++ and C# are names
+                position += 1
+            yield _Unit(start, position, unspaced=False)
+
+
+def _characters(text: str, start: int, end: int) -> Iterator[_Unit]:
+    starts = [place for place in range(start, end) if _starts_word(text[place])]
+    for place, following in zip(starts, [*starts[1:], end], strict=True):
+        yield _Unit(place, following, unspaced=True, alone=len(starts) == 1)
+
+
+@lru_cache(maxsize=4096)
+def _starts_word(character: str) -> bool:
+    return unicodedata.category(character)[0] != "M" and identity_key(character) != ""
+
+
+def _continues_word(character: str, unspaced: bool) -> bool:
+    if unicodedata.category(character) == "Cf" or unicodedata.category(character)[0] == "M":
+        return True
+    return _starts_word(character) and _is_unspaced(character) == unspaced
+
+
+@lru_cache(maxsize=4096)
+def _is_unspaced(character: str) -> bool:
+    return unicodedata.name(unicodedata.normalize("NFKC", character)[0], "").startswith(_UNSPACED_SCRIPTS)
+
+
+def capitalised_names(text: str, taken: Sequence[Name]) -> Iterator[tuple[Name, ...]]:
+    """Runs of capitalised words outside the names that are taken, the little words that join names allowed in between.
+
+    The first word of a sentence has its capital anyway: alone it is a name only when all words of the question are written
+    so, and a run that it begins is also read without it. A question all in capitals says nothing by them.
+    """
+    units = [unit for unit in _units(text) if not unit.unspaced]
+    if len(units) > 1 and text.upper() == text:
+        return
+    titled = all(_is_capital(text, unit) for unit in units)
+    for run in _runs(text, units, taken):
+        starts_sentence = begins_sentence(text, run[0].start)
+        if len(run) > LONGEST_NAME or (starts_sentence and len(run) == 1 and not titled):
+            continue
+        readings = [run, run[1:]] if starts_sentence and len(run) > 1 and _is_capital(text, run[1]) else [run]
+        yield tuple(Name(r[0].start, r[-1].end, identity_key(text[r[0].start : r[-1].end])) for r in readings)
+
+
+def _runs(text: str, units: Sequence[_Unit], taken: Sequence[Name]) -> Iterator[list[_Unit]]:
+    run: list[_Unit] = []
+    joining: list[_Unit] = []
+    for unit in units:
+        word = text[unit.start : unit.end].casefold()
+        if run and not _same_name(text, (joining or run)[-1], unit):
+            yield run
+            run, joining = [], []
+        if any(name.start < unit.end and unit.start < name.end for name in taken):
+            opens = False
+        elif run and word in _joining_words():
+            joining.append(unit)
+            continue
+        else:
+            opens = _is_capital(text, unit) and word not in function_words()
+        if opens:
+            run += [*joining, unit]
+        elif run:
+            yield run
+            run = []
+        joining = []
+    if run:
+        yield run
+
+
+def _same_name(text: str, before: _Unit, unit: _Unit) -> bool:
+    gap = text[before.end : unit.start]
+    return bool(_INSIDE_A_NAME.fullmatch(gap) or (before.end - before.start == 1 and _AFTER_AN_INITIAL.fullmatch(gap)))
+
+
+def _is_capital(text: str, unit: _Unit) -> bool:
+    return unicodedata.category(text[unit.start]) in ("Lu", "Lt")
+
+
+def begins_sentence(text: str, start: int) -> bool:
+    gap = _NO_WORD_AT_END.findall(text[:start])[0]
+    return len(gap) == start or not _SENTENCE_STARTS.isdisjoint(gap)
+
+
+def only_function_words(key: str) -> bool:
+    """Whether all its words are function words."""
+    return function_words().issuperset(key.split())
+
+
+@lru_cache(maxsize=1)
+def function_words() -> frozenset[str]:
+    return frozenset(_FUNCTION_WORDS.split())
+
+
+@lru_cache(maxsize=1)
+def _joining_words() -> frozenset[str]:
+    return frozenset(_JOINING_WORDS.split())
