@@ -1,28 +1,26 @@
 """Graph stores: where entities, relations and their provenance live."""
 
-import threading
 from pathlib import Path
 
-from resources.errors import StoreError
+from resources.errors import SettingsError
 from resources.graph.base import GraphStore
+from resources.options import Options
+from resources.plugins import missing_packages, plugin
 
-_memory: dict[Path, GraphStore] = {}
-_memory_lock = threading.Lock()
 
-
-def open_graph_store(backend: str, folder: Path) -> GraphStore:
+def open_graph_store(backend: str, folder: Path, options: Options | None = None) -> GraphStore:
     """Open the graph store of a project.
 
-    ``falkordb_embedded`` keeps its files in ``folder`` and starts a server when none runs there; ``memory`` is one shared store a
-    folder, gone with the process. Raises StoreError for another name, or when the server can't be started.
+    Args:
+        backend: a registered name (entry points ``retrico.graph_stores``) or "module:Class".
+        folder: where an embedded database keeps its files.
+        options: an instance of the backend's own options class. None means its defaults.
+
+    Raises:
+        SettingsError: the backend is unknown, or a package that it needs is not installed.
+        StoreError: the store can't be opened.
     """
-    if backend == "falkordb_embedded":
-        from resources.graph.falkordb.embedded import open_embedded
-
-        return open_embedded(folder)
-    if backend == "memory":
-        from resources.graph.memory import MemoryGraphStore
-
-        with _memory_lock:
-            return _memory.setdefault(Path(folder).resolve(), MemoryGraphStore())
-    raise StoreError(f"There is no graph store {backend!r}. Choose falkordb_embedded or memory (stores.graph.backend).")
+    store: type[GraphStore] = plugin("graph_stores", backend, GraphStore)  # type: ignore[type-abstract]
+    if missing := missing_packages(store):
+        raise SettingsError(f"The graph store {backend!r} needs the package {' and '.join(missing)}. Install it.")
+    return store.open(store.options() if options is None else options, Path(folder))

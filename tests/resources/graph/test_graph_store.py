@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resources.errors import StoreError
+from resources.errors import SettingsError, StoreError
 from resources.graph import open_graph_store
 from resources.graph.memory import MemoryGraphStore
 from tests.support.graphs import Says, document, entity_id, everything, labels, pair, relation_id
@@ -447,5 +447,5 @@ def test_the_memory_store_is_shared_by_folder_and_has_no_language(tmp_path):
 
 
 def test_an_unknown_backend_is_an_error_that_names_the_choices(tmp_path):
-    with pytest.raises(StoreError, match="falkordb_embedded or memory"):
+    with pytest.raises(SettingsError, match=r"'neo5j'.*falkordb_embedded, memory"):
         open_graph_store("neo5j", tmp_path)
