@@ -10,9 +10,10 @@ from resources.records import Subgraph
 from retrico_assets.evaluation.metrics import all_at, recall_at
 from retrico_assets.evaluation.questions import GoldQuestion
 from retrico_assets.query.answer import Plan, Retrieved, StrategyOptions, linked, retrieve
+from retrico_assets.query.options import FusionOptions
 from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.retrievers.base import Sources
-from retrico_assets.query.retrievers.fusion import Fusion, fuse
+from retrico_assets.query.retrievers.fusion import fuse
 from retrico_assets.query.retrievers.meaning import embed_texts
 
 DEPTH = 20
@@ -25,7 +26,7 @@ class Way:
 
     name: str
     strategies: tuple[str, ...]
-    fusion: Fusion = field(default_factory=Fusion)
+    fusion: FusionOptions = field(default_factory=FusionOptions)
 
 
 @dataclass(frozen=True, slots=True)

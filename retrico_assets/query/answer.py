@@ -17,6 +17,7 @@ from resources.vectors.base import VectorStore
 from retrico_assets.query.answering.evidence import Answer, ChunkSource, Evidence, QueryResult, check_collection, collect
 from retrico_assets.query.answering.reason import TOKEN_BUDGET, reason
 from retrico_assets.query.failures import Failure, explain
+from retrico_assets.query.options import FusionOptions
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.rerank import RERANKED, rerank
@@ -30,7 +31,7 @@ from retrico_assets.query.retrievers.base import (
     make_retriever,
     retriever_class,
 )
-from retrico_assets.query.retrievers.fusion import DEFAULT_FUSION, Fusion, fuse
+from retrico_assets.query.retrievers.fusion import DEFAULT_FUSION, fuse
 
 DEFAULT_STRATEGIES = ("pagerank",)
 
@@ -44,7 +45,7 @@ class Plan:
 
     strategies: tuple[str, ...] = DEFAULT_STRATEGIES
     options: StrategyOptions = field(default_factory=dict)
-    fusion: Fusion = DEFAULT_FUSION
+    fusion: FusionOptions = DEFAULT_FUSION
     top_k: int = 10
     reranked: int = 0
     chunk_source: ChunkSource = "all"
@@ -53,6 +54,8 @@ class Plan:
         """SettingsError for what is unknown, out of range or contradictory."""
         check_strategies(self.strategies)
         check_limits(self.top_k, None)
+        if self.fusion.weights:
+            check_strategies(list(self.fusion.weights))
         self.fusion.check_for(self.strategies)
         for name, options in self.options.items():
             check_options(name, options)
@@ -90,7 +93,7 @@ def answer(
     reranker: Reranker | None = None,
     strategies: Sequence[str] = DEFAULT_STRATEGIES,
     options: StrategyOptions | None = None,
-    fusion: Fusion = DEFAULT_FUSION,
+    fusion: FusionOptions = DEFAULT_FUSION,
     top_k: int = 10,
     hops: int | None = None,
     rerank_top: int = RERANKED,

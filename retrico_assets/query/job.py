@@ -38,7 +38,6 @@ from retrico_assets.query.providers.rule import require_graph
 from retrico_assets.query.question.question import Question, parse
 from retrico_assets.query.rerank import rerank
 from retrico_assets.query.retrievers.base import Need, Sources, check_limits, check_strategies, retriever_class
-from retrico_assets.query.retrievers.fusion import Fusion
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
@@ -117,12 +116,8 @@ def planned(config: QueryConfig, project: QueryOptions, default: Sequence[str] =
     if config.rerank and project.reranker is None:
         raise SettingsError("rerank is asked for, but the project has no reranker; set query.reranker in project.yaml")
     uses_reranker = project.reranker is not None and config.rerank is not False
-    fusion = Fusion(
-        _first(config.fusion, project.fusion.method),
-        _first(config.rrf_k, project.fusion.k),
-        _first(config.weights, project.fusion.weights),
-        _first(config.min_sources, project.fusion.min_sources),
-    )
+    said = {"method": config.fusion, "k": config.rrf_k, "weights": config.weights, "min_sources": config.min_sources}
+    fusion = project.fusion.replace(said, "fusion")
     if strangers := [name for name in config.weights or {} if name not in names]:
         raise SettingsError(f"weights for {', '.join(map(repr, strangers))}, but the strategies asked are: {', '.join(names)}")
     reranked = project.reranker.top if project.reranker and uses_reranker else 0
@@ -301,9 +296,9 @@ def _open(need: Need, resources: Any, opened: ExitStack) -> Any:
     if need == "vectors":
         return opened.enter_context(resources.vector_store.connect())
     if need == "embedder":
-        return resources.models.embedders.sentence_transformer()
+        return resources.models.embedder()
     if need == "llm":
-        llm = resources.models.llm.client()
+        llm = resources.models.llm()
         return llm and opened.enter_context(closing(llm))
     if need == "kg":
         from retrico_assets.kg.score import trained_model

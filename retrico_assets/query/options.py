@@ -1,25 +1,53 @@
 """Options of questions: strategies, fusion, reranking."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from resources.errors import SettingsError
 from resources.options import Options, as_value_error
+
+FusionMethod = Literal["rrf", "weighted", "union", "intersection"]
+Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FusionOptions(Options):
-    method: str = "rrf"
-    k: int = 60
-    weights: dict[str, float] = {}
-    min_sources: int = 2
+    """How the rankings of several strategies become one.
 
-    @model_validator(mode="after")
-    def _can_be_done(self) -> "FusionOptions":
-        if self.model_fields_set:  # the defaults are fine, and the query room is not imported for them
-            from retrico_assets.query.retrievers.fusion import Fusion
+    The score of an item, where w is the weight of a strategy (1 unless given) and rank is the item's place in its ranking,
+    from 1:
 
-            as_value_error(Fusion, **self.model_dump())
-        return self
+    * ``rrf``: the sum of w / (k + rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)
+    * ``weighted``: the sum of w / rank
+    * ``union``: the maximum of w / rank
+    * ``intersection``: as ``rrf``, for items that at least ``min_sources`` strategies found (all that did not fail, if fewer)
+    """
+
+    method: FusionMethod = Field(
+        default="rrf",
+        description="How the rankings of several strategies become one: rrf (reciprocal rank fusion), weighted (the first "
+        "ranks count far more), union (the best of each) or intersection (what several strategies found).",
+    )
+    k: int = Field(
+        default=60, ge=0, description="The constant of rrf and intersection: the smaller, the more the first ranks count."
+    )
+    weights: dict[str, Weight] = Field(
+        default={}, description="How much each strategy counts. A strategy that is not listed counts 1."
+    )
+    min_sources: int = Field(default=2, ge=1, description="How many strategies must find an item, with intersection.")
+
+    def check_for(self, strategies: Sequence[str]) -> None:
+        """Check that these strategies can find something together.
+
+        Raises:
+            SettingsError: an intersection needs more strategies than there are.
+        """
+        if self.method == "intersection" and 1 < len(strategies) < self.min_sources:
+            raise SettingsError(
+                f"fusion.min_sources is {self.min_sources}, but there are only {len(strategies)} strategies "
+                f"({', '.join(strategies)}). Lower it, or add strategies."
+            )
 
 
 class RerankerOptions(Options):
@@ -49,6 +77,15 @@ class QueryOptions(Options):
     reranker: RerankerOptions | None = None
     chunk_source: Literal["all", "head", "tail", "both"] = "all"
 
+    @field_validator("fusion")
+    @classmethod
+    def _weighted_strategies_are_known(cls, fusion: FusionOptions) -> FusionOptions:
+        from retrico_assets.query.retrievers.base import check_strategies
+
+        if fusion.weights:
+            as_value_error(check_strategies, list(fusion.weights))
+        return fusion
+
     @field_validator("strategies")
     @classmethod
     def _strategies_are_known(cls, names: list[str] | None) -> list[str] | None:
@@ -68,7 +105,5 @@ class QueryOptions(Options):
     @model_validator(mode="after")
     def _fusion_goes_with_strategies(self) -> "QueryOptions":
         if self.strategies is not None:
-            from retrico_assets.query.retrievers.fusion import Fusion
-
-            as_value_error(Fusion(**self.fusion.model_dump()).check_for, self.strategies)
+            as_value_error(self.fusion.check_for, self.strategies)
         return self

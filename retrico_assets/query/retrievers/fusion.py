@@ -2,59 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
 
-from resources.errors import SettingsError
 from resources.records import Scored, Subgraph
-from retrico_assets.query.retrievers.base import check_strategies
+from retrico_assets.query.options import FusionOptions
 from retrico_assets.query.retrievers.ranking import Item, once
 
-Method = Literal["rrf", "weighted", "union", "intersection"]
-
-
-@dataclass(frozen=True, slots=True)
-class Fusion:
-    """How the rankings of several strategies become one. Ranks count from 1; w is the weight of a strategy, 1 unless given.
-
-    ``rrf``: an item scores the sum of w / (k + rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
-    ``weighted``: the sum of w / rank, so that the first places count for far more.
-    ``union``: the greatest w / rank: the best of each ranking in turn, agreement counts for nothing.
-    ``intersection``: as rrf, but only what at least ``min_sources`` of the strategies found (of those that could look, if
-    fewer). SettingsError for an unknown method or strategy and for numbers out of range.
-    """
-
-    method: Method = "rrf"
-    k: int = 60
-    weights: Mapping[str, float] = field(default_factory=dict)
-    min_sources: int = 2
-
-    def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise SettingsError(f"fusion method {self.method!r} is unknown; known are: {', '.join(get_args(Method))}")
-        if self.k < 0:
-            raise SettingsError(f"fusion k is {self.k}; it must be 0 or more (60 is usual)")
-        if self.min_sources < 1:
-            raise SettingsError(f"fusion min_sources is {self.min_sources}; it must be 1 or more")
-        for name, weight in self.weights.items():
-            check_strategies([name])
-            if not (math.isfinite(weight) and weight > 0):
-                raise SettingsError(f"fusion weight of {name!r} is {weight}; it must be above 0, or leave the strategy out")
-
-    def check_for(self, strategies: Sequence[str]) -> None:
-        """SettingsError if these strategies could never find anything together."""
-        if self.method == "intersection" and 1 < len(strategies) < self.min_sources:
-            raise SettingsError(
-                f"fusion min_sources is {self.min_sources}, but only {len(strategies)} strategies are asked "
-                f"({', '.join(strategies)}); ask more, or lower it"
-            )
-
-
-DEFAULT_FUSION = Fusion()
+DEFAULT_FUSION = FusionOptions()
 
 
 def fuse(
-    found: Mapping[str, Subgraph], top_k: int, fusion: Fusion = DEFAULT_FUSION, *, most_chunks: int | None = None
+    found: Mapping[str, Subgraph], top_k: int, fusion: FusionOptions = DEFAULT_FUSION, *, most_chunks: int | None = None
 ) -> Subgraph:
     """The best ``top_k`` entities, relations and chunks (``most_chunks`` of these, if given) of what each strategy found.
 
@@ -73,7 +30,7 @@ def fuse(
     return Subgraph((*kept.values(), *appended), tuple(relations), tuple(chunks[: most_chunks or top_k]))
 
 
-def _fuse(rankings: Mapping[str, Sequence[Scored[Item]]], fusion: Fusion) -> tuple[list[Scored[Item]], list[Scored[Item]]]:
+def _fuse(rankings: Mapping[str, Sequence[Scored[Item]]], fusion: FusionOptions) -> tuple[list[Scored[Item]], list[Scored[Item]]]:
     """What the fusion lets pass, and the rest; both best first."""
     if len(rankings) == 1:
         return [item for ranking in rankings.values() for item in once(ranking)], []
@@ -94,5 +51,5 @@ def _fuse(rankings: Mapping[str, Sequence[Scored[Item]]], fusion: Fusion) -> tup
     return passed, [item for item in ranked if len(shares[item.record.id]) < needed]
 
 
-def _by_rank_alone(fusion: Fusion) -> bool:
+def _by_rank_alone(fusion: FusionOptions) -> bool:
     return fusion.method in ("weighted", "union")

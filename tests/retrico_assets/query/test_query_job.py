@@ -16,9 +16,8 @@ from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import answer
 from retrico_assets.query.answering.render import to_json
 from retrico_assets.query.job import QueryConfig, listening, planned, query_job
-from retrico_assets.query.options import QueryOptions
+from retrico_assets.query.options import FusionOptions, QueryOptions
 from retrico_assets.query.retrievers import base as retriever
-from retrico_assets.query.retrievers.fusion import Fusion
 from tests.support.llm_stub import says, scripted_llm
 
 QUESTION = "Where was Albert Einstein born?"
@@ -165,9 +164,9 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
         ({"options": {"entity": {"hops": "far"}}}, ["'entity'", "hops", "integer"]),
         ({"options": {"entity": 3}}, ["'entity'", "names and values"]),
         ({"options": {"path": {}}}, ["'path'", "strategies asked are", "pagerank"]),
-        ({"fusion": "magic"}, ["'magic'", "intersection"]),
-        ({"weights": {"oracle": 1}}, ["'oracle'", "known are"]),
-        ({"weights": {"entity": -1}}, ["'entity'", "above 0"]),
+        ({"fusion": "magic"}, ["fusion.method", "intersection"]),
+        ({"weights": {"oracle": 1}}, ["weights for 'oracle'", "strategies asked are"]),
+        ({"weights": {"entity": -1}}, ["fusion.weights.entity", "greater than 0"]),
         ({"weights": {"keyword": 2}}, ["weights for 'keyword'", "strategies asked are: entity, pagerank"]),
         ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "2 strategies"]),
         ({"chunk_source": "middle"}, ["'middle'", "head"]),
@@ -214,7 +213,7 @@ def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
             strategies=["keyword", "entity"],
             options={"entity": {"hops": 0}},
             top_k=3,
-            fusion=Fusion("weighted", weights={"keyword": 5}),
+            fusion=FusionOptions(method="weighted", weights={"keyword": 5}),
         )
     )
     theirs = run(project=mine, strategies=["entity"], top_k=1, hops=1).output_for_node("reason")

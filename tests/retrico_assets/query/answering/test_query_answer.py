@@ -15,7 +15,7 @@ from retrico_assets.query.answer import answer
 from retrico_assets.query.answering.evidence import Evidence, QueryResult, SourceChunk, collect
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
 from retrico_assets.query.failures import Failure
-from retrico_assets.query.retrievers.fusion import Fusion
+from retrico_assets.query.options import FusionOptions
 from tests.support.llm_stub import refuses, says, scripted_llm
 
 QUESTION = "Where was Albert Einstein born?"
@@ -100,7 +100,7 @@ def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
         {"options": {"entity": {"hopz": 1}}},
         {"options": {"community": {}}},
         {"options": {"entity": 3}},
-        {"fusion": Fusion("intersection", min_sources=9)},
+        {"fusion": FusionOptions(method="intersection", min_sources=9)},
         {"chunk_source": "middle"},
         {"rerank_top": -1, "reranker": EmbedderReranker(world.embedder)},
     ):
@@ -132,8 +132,8 @@ def test_fusion_is_as_asked(world):
     entity, keyword = set(found("entity")), set(found("keyword"))
     assert entity < keyword
     assert set(found("entity", "keyword")) == keyword
-    assert set(found("entity", "keyword", fusion=Fusion("intersection"))) == entity
-    heavy = found("entity", "keyword", fusion=Fusion("weighted", weights={"keyword": 100}))
+    assert set(found("entity", "keyword", fusion=FusionOptions(method="intersection"))) == entity
+    heavy = found("entity", "keyword", fusion=FusionOptions(method="weighted", weights={"keyword": 100}))
     assert list(heavy) == list(found("keyword"))
     assert max(heavy.values()) >= 100
 

@@ -6,7 +6,8 @@ import pytest
 
 from resources.errors import SettingsError
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
-from retrico_assets.query.retrievers.fusion import Fusion, fuse
+from retrico_assets.query.options import FusionOptions
+from retrico_assets.query.retrievers.fusion import fuse
 
 METHODS = ("rrf", "weighted", "union", "intersection")
 NAMES = ("chunk_embedding", "keyword", "entity", "community")
@@ -48,7 +49,7 @@ def test_a_chunk_that_several_strategies_found_is_first():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_the_strategies_changes_nothing(method):
     lists = list(named(chunks(*"abcde"), chunks(*"edcba"), chunks("c", "x", "a"), chunks("y")).items())
-    fusion = Fusion(method, weights={"keyword": 0.3, "entity": 1.7})
+    fusion = FusionOptions(method=method, weights={"keyword": 0.3, "entity": 1.7})
     fused = [fuse(dict(order), 10, fusion) for order in itertools.permutations(lists)]
     assert fused[0].chunks
     assert all(one == fused[0] for one in fused)
@@ -56,33 +57,33 @@ def test_the_order_of_the_strategies_changes_nothing(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_scores_are_ordered_by_id(method):
-    assert ids(fuse(named(chunks("b", "a"), chunks("a", "b")), 5, Fusion(method)).chunks) == ["a", "b"]
+    assert ids(fuse(named(chunks("b", "a"), chunks("a", "b")), 5, FusionOptions(method=method)).chunks) == ["a", "b"]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_one_ranking_passes_with_its_scores_cut_and_each_once(method):
-    fused = fuse({"entity": chunks("z", "a", "z", "m")}, 2, Fusion(method))
+    fused = fuse({"entity": chunks("z", "a", "z", "m")}, 2, FusionOptions(method=method))
     assert [(found.record.id, found.score) for found in fused.chunks] == [("z", 1.0), ("a", 0.5)]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_gives_nothing(method):
-    assert fuse({}, 3, Fusion(method)) == Subgraph()
-    assert fuse(named(Subgraph(), Subgraph()), 3, Fusion(method)) == Subgraph()
+    assert fuse({}, 3, FusionOptions(method=method)) == Subgraph()
+    assert fuse(named(Subgraph(), Subgraph()), 3, FusionOptions(method=method)) == Subgraph()
 
 
 @pytest.mark.parametrize(
     ("fusion", "expected"),
     [
-        (Fusion("rrf"), {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}),
-        (Fusion("rrf", k=0), {"b": 1 / 2 + 1, "a": 1, "c": 1 / 2}),
-        (Fusion("rrf", weights={"keyword": 3}), {"b": 1 / 62 + 3 / 61, "c": 3 / 62, "a": 1 / 61}),
-        (Fusion("weighted"), {"b": 1 / 2 + 1, "a": 1, "c": 1 / 2}),
-        (Fusion("weighted", weights={"chunk_embedding": 0.5}), {"b": 1 / 4 + 1, "a": 1 / 2, "c": 1 / 2}),
-        (Fusion("union"), {"a": 1, "b": 1, "c": 1 / 2}),
-        (Fusion("union", weights={"keyword": 3}), {"b": 3, "c": 3 / 2, "a": 1}),
-        (Fusion("intersection"), {"b": 1 / 62 + 1 / 61}),
-        (Fusion("intersection", min_sources=1), {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}),
+        (FusionOptions(method="rrf"), {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}),
+        (FusionOptions(method="rrf", k=0), {"b": 1 / 2 + 1, "a": 1, "c": 1 / 2}),
+        (FusionOptions(method="rrf", weights={"keyword": 3}), {"b": 1 / 62 + 3 / 61, "c": 3 / 62, "a": 1 / 61}),
+        (FusionOptions(method="weighted"), {"b": 1 / 2 + 1, "a": 1, "c": 1 / 2}),
+        (FusionOptions(method="weighted", weights={"chunk_embedding": 0.5}), {"b": 1 / 4 + 1, "a": 1 / 2, "c": 1 / 2}),
+        (FusionOptions(method="union"), {"a": 1, "b": 1, "c": 1 / 2}),
+        (FusionOptions(method="union", weights={"keyword": 3}), {"b": 3, "c": 3 / 2, "a": 1}),
+        (FusionOptions(method="intersection"), {"b": 1 / 62 + 1 / 61}),
+        (FusionOptions(method="intersection", min_sources=1), {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}),
     ],
 )
 def test_ranks_count_from_one_and_weights_multiply(fusion, expected):
@@ -93,7 +94,7 @@ def test_ranks_count_from_one_and_weights_multiply(fusion, expected):
 
 
 def test_union_takes_the_best_of_each_ranking_in_turn():
-    fused = fuse(named(chunks("a1", "a2", "a3"), chunks("b1", "b2", "b3")), 4, Fusion("union"))
+    fused = fuse(named(chunks("a1", "a2", "a3"), chunks("b1", "b2", "b3")), 4, FusionOptions(method="union"))
     assert ids(fused.chunks) == ["a1", "b1", "a2", "b2"]
 
 
@@ -103,26 +104,28 @@ def test_entities_relations_and_chunks_are_all_ranked_and_cut(method):
     knows = [relation("r1", "e1", "e2"), relation("r2", "e2", "e3"), relation("r3", "e1", "e3")]
     a = Subgraph(entities("e2", "e1", "e3"), (knows[1], knows[0], knows[2]), chunks("c2", "c1", "c3").chunks)
     b = Subgraph(entities("e2", "e3"), (knows[1], knows[2]), chunks("c2", "c3").chunks)
-    fused = fuse(named(a, b), 1, Fusion(method))
+    fused = fuse(named(a, b), 1, FusionOptions(method=method))
     assert (ids(fused.relations), ids(fused.chunks)) == (["r2"], ["c2"])
     assert ids(fused.entities) == ["e2", "e3"]
 
 
 def test_intersection_keeps_what_enough_strategies_found():
     found = named(chunks("a", "b", "c"), chunks("b", "c"), chunks("c", "d"))
-    assert ids(fuse(found, 10, Fusion("intersection", min_sources=2)).chunks) == ["c", "b"]
-    assert ids(fuse(found, 10, Fusion("intersection", min_sources=3)).chunks) == ["c"]
+    assert ids(fuse(found, 10, FusionOptions(method="intersection", min_sources=2)).chunks) == ["c", "b"]
+    assert ids(fuse(found, 10, FusionOptions(method="intersection", min_sources=3)).chunks) == ["c"]
 
 
 def test_a_strategy_that_could_not_look_does_not_empty_an_intersection():
     found = named(chunks("a", "b"), chunks("b"))
-    assert ids(fuse(found, 10, Fusion("intersection", min_sources=3)).chunks) == ["b"]
+    assert ids(fuse(found, 10, FusionOptions(method="intersection", min_sources=3)).chunks) == ["b"]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_ends_of_a_kept_relation_are_kept_after_the_best(method):
     r = relation("r", "e4", "e3")
-    fused = fuse(named(Subgraph(entities("e1", "e2", "e3", "e4"), (r,)), Subgraph(entities("e1"), (r,))), 1, Fusion(method))
+    fused = fuse(
+        named(Subgraph(entities("e1", "e2", "e3", "e4"), (r,)), Subgraph(entities("e1"), (r,))), 1, FusionOptions(method=method)
+    )
     assert ids(fused.relations) == ["r"]
     assert ids(fused.entities)[0] == "e1"
     assert set(ids(fused.entities)) == {"e1", "e3", "e4"}
@@ -143,22 +146,22 @@ def test_more_chunks_are_kept_for_a_reranker():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "magic"}, ["'magic'", "rrf, weighted, union, intersection"]),
-        ({"k": -1}, ["-1", "0 or more"]),
-        ({"min_sources": 0}, ["min_sources", "1 or more"]),
-        ({"weights": {"oracle": 1.0}}, ["'oracle'", "known are", "entity"]),
-        ({"weights": {"entity": 0.0}}, ["'entity'", "above 0"]),
-        ({"weights": {"entity": float("nan")}}, ["'entity'", "nan"]),
+        ({"method": "magic"}, ["fusion.method", "rrf", "weighted", "union", "intersection"]),
+        ({"k": -1}, ["fusion.k", "0"]),
+        ({"min_sources": 0}, ["fusion.min_sources", "1"]),
+        ({"weights": {"entity": 0.0}}, ["fusion.weights.entity", "greater than 0"]),
+        ({"weights": {"entity": float("nan")}}, ["fusion.weights.entity"]),
+        ({"weights": {"entity": float("inf")}}, ["fusion.weights.entity"]),
     ],
 )
-def test_a_fusion_that_can_not_be_is_refused(options, words):
+def test_a_wrong_option_is_refused_with_its_name(options, words):
     with pytest.raises(SettingsError) as error:
-        Fusion(**options)
+        FusionOptions.parse(options, "fusion")
     for word in words:
         assert word in str(error.value)
 
 
-def test_an_intersection_of_more_strategies_than_are_asked_is_refused():
-    Fusion("intersection").check_for(["entity"])
-    with pytest.raises(SettingsError, match="only 2 strategies are asked"):
-        Fusion("intersection", min_sources=3).check_for(["entity", "keyword"])
+def test_an_intersection_needs_as_many_strategies_as_must_agree():
+    FusionOptions(method="intersection").check_for(["entity"])
+    with pytest.raises(SettingsError, match=r"fusion\.min_sources is 3, but there are only 2 strategies"):
+        FusionOptions(method="intersection", min_sources=3).check_for(["entity", "keyword"])
