@@ -17,8 +17,9 @@ import numpy as np
 
 from bench.graph import made_documents
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
-from retrico_assets.communities.detect import Detection, WeightedGraph, detect, relation_row, weighted_graph
-from retrico_assets.communities.partition import chosen_method, modularity, partition
+from retrico_assets.communities.detect import WeightedGraph, detect, relation_row, weighted_graph
+from retrico_assets.communities.options import CommunityOptions
+from retrico_assets.communities.partition import modularity, partition
 from retrico_assets.communities.update import update_communities
 
 RUNS = 7
@@ -40,20 +41,20 @@ def _stored() -> list[Row]:
                 store.replace_documents(made_documents())
                 ids = [entity.id for entity in store.entities()]
                 rows = [relation_row(relation) for relation in store.relations()]
-                for method in ("leiden", "louvain") if chosen_method("auto") == "leiden" else ("louvain",):
-                    options = Detection(method=method)
+                for method in ("leiden", "louvain") if CommunityOptions().detection_method == "leiden" else ("louvain",):
+                    options = CommunityOptions(method=method)
                     seconds = _median(lambda options=options: detect(weighted_graph(ids, rows), options))
-                    budget = "<= 0.3 s" if method == chosen_method("auto") else ""
+                    budget = "<= 0.3 s" if method == CommunityOptions().detection_method else ""
                     what = f"{len(ids):,} entities, {len(rows):,} relations, 3 levels detected, {method}"
                     figures.append((what, f"{seconds:.2f} s", budget))
                 whole = []
                 for number in range(RUNS):
                     store.replace_communities([])
                     start = time.perf_counter()
-                    update_communities(store, Detection(), folder / f"{number}.json")
+                    update_communities(store, CommunityOptions(), folder / f"{number}.json")
                     whole.append(time.perf_counter() - start)
                 figures.append(("the same read, detected and written", f"{statistics.median(whole):.2f} s", "<= 1.5 s"))
-                again = _median(lambda: update_communities(store, Detection(), folder / f"{RUNS - 1}.json"))
+                again = _median(lambda: update_communities(store, CommunityOptions(), folder / f"{RUNS - 1}.json"))
                 figures.append(("again, unchanged", f"{again:.2f} s", ""))
         finally:
             stop_embedded(folder / "graph")
@@ -65,7 +66,7 @@ def _wordnet() -> list[Row]:
     if not (folder / "train.txt").is_file():
         return [("WN18RR, one level", "not measured: RETRICO_EVAL_DATA names no folder with kg/wn18rr", "<= 2 x igraph")]
     graph = _read(folder)
-    nodes, method = len(graph.ids), chosen_method("auto")
+    nodes, method = len(graph.ids), CommunityOptions().detection_method
     what = f"WN18RR ({nodes:,} nodes, {len(graph.edges):,} edges), one level, {method}"
     quality = modularity(nodes, graph.edges, partition(nodes, graph.edges, method, 1.0, 42))
     ours = partial(partition, nodes, graph.edges, method, 1.0, 42)

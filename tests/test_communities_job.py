@@ -100,8 +100,8 @@ def test_the_command_line_detects_and_says_what_it_found(demo):
 
 def test_mistakes_on_the_command_line_are_said_in_a_line(demo):
     for arguments, message in [
-        (("--levels", "0"), "1 to 10"),
-        (("--method", "infomap"), "auto, louvain or leiden"),
+        (("--levels", "0"), "--levels is 0. It must be between 1 and 10."),
+        (("--method", "infomap"), "It must be 'auto', 'louvain' or 'leiden'."),
         (("--level", "1"), "--ask"),
         (("--ask", "What is it about?"), "models.llm"),
     ]:
@@ -115,7 +115,7 @@ def test_what_a_run_may_not_say_fails_in_a_line(demo):
     run = demo.run("detect_communities", {"ops": {"community_summaries": {"config": {"top_k": 0}}}}, raise_on_error=False)
     failure = next(event for event in run.all_events if event.is_step_failure)
     told = failure.step_failure_data.user_failure_data.description
-    assert told == "SettingsError: top_k: Input should be greater than or equal to 1"
+    assert told == "SettingsError: config.top_k is 0. It must be between 1 and 100."
 
 
 def test_a_model_writes_the_summaries_and_answers_questions_about_everything(tmp_path):

@@ -122,7 +122,7 @@ def test_a_run_of_builds_and_training_together_does_not_wait_for_itself(project)
 def test_the_command_line_tells_what_a_run_may_not_say_and_which_rows_were_left_out(project):
     refused = project.retrico("model", "--learning-rate", "-1")
     assert refused.returncode == 1
-    assert refused.stderr.strip() == "failed: kg_model: SettingsError: learning_rate: Input should be greater than 0"
+    assert refused.stderr.strip() == "error: --learning-rate is -1.0. It must be greater than 0."
     run = project.retrico("model", "--epochs", "1")
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("left out: facts.tsv, line 61: it has 1 columns")

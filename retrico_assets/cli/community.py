@@ -27,11 +27,10 @@ class CommunityOutcome:
     failures: tuple[str, ...]
 
 
-def detect_communities(settings: Mapping[str, Any], log_level: str) -> CommunityOutcome:
-    """Run the job `detect_communities` of the project in force. ``settings`` are fields of CommunitiesConfig; None: not said."""
+def detect_communities(values: Mapping[str, Any], log_level: str) -> CommunityOutcome:
+    """Run the job `detect_communities` of the project in force. ``values`` are options that differ from the project's."""
     started = time.monotonic()
-    config = {name: value for name, value in settings.items() if value is not None}
-    run_config = {"ops": {"communities": {"config": config}}} if config else {}
+    run_config = {"ops": {"communities": {"config": dict(values)}}}
     with opened_instance() as instance:
         run = run_job("detect_communities", run_config, instance, log_level)
     detection, summaries, page = (_metadata(run, name) for name in ("communities", "community_summaries", "community_report"))

@@ -13,6 +13,9 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from resources.errors import RetricoError, SettingsError
+from retrico_assets.cli.flags import check, flags_of
+from retrico_assets.communities.options import CommunityOptions
+from retrico_assets.kg.options import KGOptions
 from retrico_assets.settings import ProjectSettings, load_settings, project_file
 
 app = typer.Typer(
@@ -126,26 +129,25 @@ def query(
 
 
 @app.command()
+@flags_of(CommunityOptions, "method", "levels", "resolution", "seed")
 def community(
-    method: Annotated[str | None, typer.Option(help="louvain, leiden, or auto: leiden where it is installed.")] = None,
-    levels: Annotated[int | None, typer.Option(help="Levels at most, the finest first.")] = None,
-    resolution: Annotated[float | None, typer.Option(help="More than 1: more and smaller communities.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Fixes the order in which entities are looked at.")] = None,
+    values: dict[str, Any],
     ask: Annotated[str | None, typer.Option(help="Ask all communities of a level this question instead.")] = None,
     level: Annotated[int | None, typer.Option(help="With --ask: the level to ask. Default: chosen by size.")] = None,
     project: Project = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find the communities of the graph, and give them titles, summaries, vectors and a report.
+    """Find the communities of the graph, with titles, summaries, vectors and a report.
 
-    What has not changed is not done again. What is left out is as `communities` in project.yaml says.
+    Nothing is computed again that has not changed. Options that are left out are those of `communities` in project.yaml.
     """
-    _use(project)
+    _, settings = _use(project)
     from retrico_assets.cli import community as communities
 
+    check(settings.communities, values)
     if level is not None and ask is None:
-        raise SettingsError("--level goes with --ask; for how many levels to detect, give --levels")
+        raise SettingsError("--level is only used with --ask. To limit the number of levels, use --levels.")
     if ask is not None:
         answer = communities.ask(ask, level)
         if as_json:
@@ -154,8 +156,7 @@ def community(
             typer.echo("\n".join(communities.answer_lines(answer)))
         _end_with(tuple(failure.error for failure in answer.failures))
         return
-    settings = {"method": method, "levels": levels, "resolution": resolution, "seed": seed}
-    outcome = communities.detect_communities(settings, _log_level(verbose))
+    outcome = communities.detect_communities(values, _log_level(verbose))
     if as_json:
         _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {}))
     elif outcome.summary["method"]:
@@ -163,53 +164,49 @@ def community(
     _end_with(outcome.failures)
 
 
+_KG_NAMES = {"model": "kg_model"}
+
+
 @app.command()
+@flags_of(
+    KGOptions,
+    "model",
+    "embedding_dim",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "negatives",
+    "inverse_triples",
+    "pipeline",
+    "triples",
+    "split",
+    "seed",
+    "device",
+    names=_KG_NAMES,
+)
 def model(
-    kg_model: Annotated[str | None, typer.Option(help="A model of PyKEEN: RotatE, ComplEx, TransE, TuckER, ...")] = None,
-    embedding_dim: Annotated[int | None, typer.Option(min=1, help="Numbers in a vector.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the triples, at most.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Triples a step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Step size of the optimizer.")] = None,
-    negatives: Annotated[int | None, typer.Option(min=1, help="Corrupted triples for each true one.")] = None,
-    inverse_triples: Annotated[bool | None, typer.Option(help="Learn each relation in the other direction too.")] = None,
-    pipeline: Annotated[str, typer.Option(help='More options of PyKEEN\'s pipeline as JSON, such as {"stopper": "early"}.')] = "",
-    triples: Annotated[
-        Path | None, typer.Option(help="A file of three columns, or a folder with train.txt. Default: the project's.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, or cuda.")] = None,
-    retrain: Annotated[bool, typer.Option("--retrain", help="Train even if nothing has changed.")] = False,
+    values: dict[str, Any],
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train even if neither the triples nor the options have changed.")
+    ] = False,
     project: Project = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train the KG model, which says how plausible relations are and which are missing.
+    """Train the KG model, which scores how plausible relations are and predicts missing ones.
 
-    What is left out is as kg in the project file says.
+    Options that are left out are those of `kg` in project.yaml.
     """
-    _use(project)
-    from retrico_assets.cli.model import lines, read_pipeline, train
+    _, settings = _use(project)
+    from retrico_assets.cli.model import lines, train
 
-    settings = {
-        "model": kg_model,
-        "embedding_dim": embedding_dim,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "negatives": negatives,
-        "inverse_triples": inverse_triples,
-        "pipeline": read_pipeline(pipeline),
-        "seed": seed,
-        "device": device,
-        "retrain": retrain or None,
-    }
+    check(settings.kg, values, _KG_NAMES)
     console = Console(stderr=True)
-    source = {"triples": str(triples.absolute()) if triples else None, "seed": seed}
-    outcome = train(settings, source, console if console.is_terminal else None, _log_level(verbose))
+    outcome = train(values, retrain, console if console.is_terminal else None, _log_level(verbose))
     if as_json:
         _print_json(outcome.summary | ({"errors": list(outcome.failures)} if outcome.failures else {}))
-    elif told := lines(outcome.summary):
-        typer.echo("\n".join(told))
+    elif summary := lines(outcome.summary):
+        typer.echo("\n".join(summary))
     _end_with(outcome.failures)
 
 

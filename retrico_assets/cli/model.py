@@ -1,6 +1,5 @@
 """`retrico model`: the job `train_kg_model`, and what came of it."""
 
-import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -8,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from resources.errors import SettingsError
 from retrico_assets.cli.build import bars, failures, metadata_by_asset
 from retrico_assets.cli.instance import opened_instance, run_job
+from retrico_assets.kg.assets import KGModelConfig, KGTriplesConfig
 
 _COUNTS = ("entities", "relations", "train", "validation", "test", "epochs")
 _METRICS = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
@@ -24,15 +23,14 @@ class ModelOutcome:
     failures: tuple[str, ...]
 
 
-def train(settings: Mapping[str, Any], triples: Mapping[str, Any], console: Console | None, log_level: str) -> ModelOutcome:
-    """Run the job `train_kg_model` of the project in force, with bars on ``console`` if there is one.
+def train(values: Mapping[str, Any], retrain: bool, console: Console | None, log_level: str) -> ModelOutcome:
+    """Run the job `train_kg_model` of the project in force, with progress bars on ``console`` if there is one.
 
-    ``settings`` are fields of KGModelConfig, ``triples`` of KGTriplesConfig; None and empty ones are left to the project.
+    ``values`` are options of KG models; those that are left out are the project's.
     """
-    config = {
-        name: {"config": {key: value for key, value in given.items() if value not in (None, {}, [])}}
-        for name, given in (("kg_model", settings), ("kg_triples", triples))
-    }
+    triples = {name: value for name, value in values.items() if name in KGTriplesConfig.model_fields}
+    model = {name: value for name, value in values.items() if name in KGModelConfig.model_fields}
+    config = {"kg_triples": {"config": triples}, "kg_model": {"config": model | {"retrain": retrain}}}
     with opened_instance() as instance, bars(console) if console else nullcontext():
         run = run_job("train_kg_model", {"ops": config}, instance, log_level)
     found = metadata_by_asset(run)
@@ -49,19 +47,6 @@ def lines(summary: Mapping[str, Any]) -> list[str]:
     metrics = "  ".join(f"{name} {summary['metrics'][name]:.4f}" for name in _METRICS if name in summary["metrics"])
     told = [f"{summary['model']} of {counts}", metrics, summary.get("note", "")]
     return [*left_out, *filter(None, told), f"{summary['seconds']} s of training on {summary['device']}", summary["folder"]]
-
-
-def read_pipeline(text: str) -> dict[str, Any]:
-    """Options of PyKEEN's pipeline, written as JSON. SettingsError if they are not so written."""
-    if not text.strip():
-        return {}
-    try:
-        options = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f'--pipeline {text!r} is no JSON ({error}); write for example \'{{"stopper": "early"}}\'') from None
-    if not isinstance(options, dict):
-        raise SettingsError(f"--pipeline {text!r} must be a JSON object of names and values")
-    return options
 
 
 def _summary(found: Mapping[str, Any]) -> dict[str, Any]:

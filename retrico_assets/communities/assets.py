@@ -5,11 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import dagster as dg
-from pydantic import Field
 
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
 from retrico_assets import report
-from retrico_assets.communities.detect import Detection, relation_row, weighted_graph
+from retrico_assets.communities.detect import relation_row, weighted_graph
 from retrico_assets.communities.embedding import EmbedderOfRepeatedTexts, embedding_text
 from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.page import CommunityPage
@@ -19,6 +18,7 @@ from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.failures import told_plainly
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
+from retrico_assets.run_config import RunConfig, fields_of
 
 _EACH_IN_ONE = dg.AssetCheckSpec(
     "each_entity_in_one", asset="communities", description="On each level every entity of the graph is in exactly one community."
@@ -30,23 +30,14 @@ _ALL_SUMMARISED = dg.AssetCheckSpec(
 )
 
 
-class CommunitiesConfig(dg.Config):
-    """How to detect. What is left open is as `communities` in project.yaml says."""
-
-    method: str | None = Field(None, description="louvain, leiden, or auto: leiden where graspologic-native is installed.")
-    levels: int | None = Field(None, description="Levels at most, the finest first.")
-    resolution: float | None = Field(None, description="More than 1: more and smaller communities.")
-    seed: int | None = Field(None, description="Fixes the order in which the method looks at entities.")
+@fields_of(CommunityOptions, "method", "levels", "resolution", "seed")
+class CommunitiesConfig(RunConfig):
+    """How to detect communities in this run. Values that are left out are those of `communities` in project.yaml."""
 
 
-class CommunitySummariesConfig(dg.Config):
-    """How to summarise. What is left open is as `communities` in project.yaml says."""
-
-    top_k: int | None = Field(None, description="Best-connected members that stand for a community.")
-    token_budget: int | None = Field(None, description="Tokens that the language model is shown of one community.")
-    token_limit: int | None = Field(
-        None, description="Tokens of all its requests and replies in one run. 0: it is not asked, summaries are extractive."
-    )
+@fields_of(CommunityOptions, "top_k", "token_budget", "token_limit")
+class CommunitySummariesConfig(RunConfig):
+    """How to summarise in this run. Values that are left out are those of `communities` in project.yaml."""
 
 
 @dg.asset(group_name="communities", kinds={"graph"}, deps=["graph"], check_specs=[_EACH_IN_ONE])
@@ -64,7 +55,7 @@ def communities(
     with the same members keeps its id, title, summary and vector.
     """
     watch = report.Stopwatch()
-    options = detection_options(project.settings.communities, config)
+    options = config.replace_in(project.settings.communities)
     with graph_store.connect() as store:
         update = update_communities(store, options, _state(project, "communities.json"))
     context.log.info(
@@ -93,7 +84,7 @@ def community_summaries(
     Idempotent: only communities whose members, relations, chunks or parts have changed are summarised again.
     """
     watch = report.Stopwatch()
-    settings = project.settings.communities.replace(config.model_dump())
+    settings = config.replace_in(project.settings.communities)
     llm = models.llm()
     try:
         with graph_store.connect() as store, text_store.connect() as texts:
@@ -177,12 +168,6 @@ def community_report(project: ProjectResource, graph_store: GraphStoreResource) 
             "file_rewritten": dg.MetadataValue.bool(rewritten),
         }
     )
-
-
-def detection_options(settings: CommunityOptions, config: CommunitiesConfig) -> Detection:
-    """What the run says, else what the project says. SettingsError for what is out of range."""
-    given = {name: getattr(settings, name) for name in ("method", "levels", "resolution", "seed")}
-    return Detection(**(given | config.model_dump(exclude_none=True)))
 
 
 def _write_if_new(file: Path, content: bytes) -> bool:

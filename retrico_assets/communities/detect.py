@@ -8,44 +8,22 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
-from typing import Literal
+from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 import numpy as np
 
-from resources.errors import SettingsError, StoreError
+from resources.errors import StoreError
 from resources.records import Community, Relation
-from retrico_assets.communities.partition import Edges, Method, chosen_method, degrees, joined, modularity, partition
+from retrico_assets.communities.options import CommunityOptions, Method
+from retrico_assets.communities.partition import Edges, degrees, joined, modularity, partition
 
-MOST_LEVELS = 10
 # Never change this: community ids, and with them summaries and vectors, hang on it.
 _NAMESPACE = UUID("b1a6e7a8-9c43-5a86-8a3f-64f2d25a3d0e")
 _VERSION = 1  # raise it when the same rows would give other communities
 
 Row = tuple[str, str, float | None]
 """Head, tail and weight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """How to detect. ``levels`` at most; a greater ``resolution`` gives more and smaller communities."""
-
-    method: Literal["auto", "louvain", "leiden"] = "auto"
-    levels: int = 3
-    resolution: float = 1.0
-    seed: int = 42
-
-    def __post_init__(self) -> None:
-        """SettingsError for what is out of range."""
-        if self.method not in ("auto", "louvain", "leiden"):
-            raise SettingsError(f"the method of communities is {self.method!r}; it must be auto, louvain or leiden")
-        if not 1 <= self.levels <= MOST_LEVELS:
-            raise SettingsError(f"{self.levels} levels of communities are asked for; it must be 1 to {MOST_LEVELS}")
-        if not (math.isfinite(self.resolution) and self.resolution > 0):
-            raise SettingsError(f"the resolution of communities is {self.resolution}; it must be a number above 0")
-        if not 0 <= self.seed < 2**32:
-            raise SettingsError(f"the seed of communities is {self.seed}; it must be 0 to {2**32 - 1}")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,9 +33,10 @@ class WeightedGraph:
     ids: tuple[str, ...]
     edges: Edges
 
-    def fingerprint(self, options: Detection) -> str:
+    def fingerprint(self, options: CommunityOptions) -> str:
         """SHA-256 of all that decides about the communities. Equal fingerprints promise equal communities."""
-        digest = hashlib.sha256(repr((_VERSION, chosen_method(options.method), *astuple(options)[1:])).encode())
+        decisive = (_VERSION, options.detection_method, options.levels, options.resolution, options.seed)
+        digest = hashlib.sha256(repr(decisive).encode())
         digest.update("\n".join(self.ids).encode("utf-8", "surrogatepass"))
         for column in (self.edges.heads, self.edges.tails, self.edges.weights):
             digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
@@ -101,17 +80,17 @@ def weighted_graph(ids: Iterable[str], rows: Iterable[Row]) -> WeightedGraph:
     return WeightedGraph(order, joined(np.array(heads, np.int64), np.array(tails, np.int64), np.array(weights, np.float64)))
 
 
-DEFAULT = Detection()
+DEFAULT = CommunityOptions()
 
 
-def detect(graph: WeightedGraph, options: Detection = DEFAULT) -> Detected:
+def detect(graph: WeightedGraph, options: CommunityOptions = DEFAULT) -> Detected:
     """The communities of each level.
 
     Level 0 is the finest. Each further level joins communities of the one below, by the weights between them, until one
     community is left, or nothing joins any, or ``options.levels`` are reached. On each level every entity is in one
-    community; one that nothing joins to others is alone. SettingsError if the method can't be had.
+    community; one that nothing joins to others is alone.
     """
-    method = chosen_method(options.method)
+    method = options.detection_method
     nodes = len(graph.ids)
     homes = partition(nodes, graph.edges, method, options.resolution, options.seed)
     levels = [homes] if nodes else []

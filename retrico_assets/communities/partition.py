@@ -6,14 +6,12 @@ leaves a community whose parts are not connected.
 """
 
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from resources.errors import SettingsError
+from retrico_assets.communities.options import Method
 
-Method = Literal["louvain", "leiden"]
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Weights = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -49,22 +47,6 @@ def joined(heads: Places, tails: Places, weights: Weights) -> Edges:
 
 # One run of Leiden's cycle leaves modularity some per cent lower; a third gains next to nothing.
 _LEIDEN_CYCLES = 2
-
-
-def chosen_method(method: Literal["auto", "louvain", "leiden"]) -> Method:
-    """The method in force: "auto" is leiden where graspologic-native is installed, else louvain.
-
-    SettingsError for leiden without the package.
-    """
-    installed = find_spec("graspologic_native") is not None
-    if method == "auto":
-        return "leiden" if installed else "louvain"
-    if method == "leiden" and not installed:
-        raise SettingsError(
-            "communities.method is leiden, which needs the package graspologic-native;"
-            " install retrico-dagster[fast], or set the method to louvain"
-        )
-    return method
 
 
 def partition(nodes: int, edges: Edges, method: Method, resolution: float, seed: int) -> Places:

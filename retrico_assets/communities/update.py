@@ -13,7 +13,8 @@ import numpy as np
 
 from resources.graph.base import GraphStore
 from resources.records import Community
-from retrico_assets.communities.detect import Detection, WeightedGraph, detect, relation_row, weighted_graph
+from retrico_assets.communities.detect import WeightedGraph, detect, relation_row, weighted_graph
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.partition import Places, modularity
 
 
@@ -45,7 +46,7 @@ class Update:
     kept: int
 
 
-def update_communities(store: GraphStore, options: Detection, state_file: Path) -> Update:
+def update_communities(store: GraphStore, options: CommunityOptions, state_file: Path) -> Update:
     """Detect the communities of the graph and make them the only ones, unless they are so already.
 
     A community with the same members keeps its title and summary. ``state_file`` remembers what was detected from what; it is

@@ -21,6 +21,7 @@ from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
 from retrico_assets.kg.vectors import copy_to_nodes, store_vectors
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource, held_build_lock
+from retrico_assets.run_config import RunConfig, fields_of
 
 _COVERED = dg.AssetCheckSpec(
     "evaluation_covered_by_train",
@@ -34,38 +35,33 @@ _FINITE = dg.AssetCheckSpec(
 )
 
 
-class KGTriplesConfig(dg.Config):
-    """What to learn from in this run. Default: as kg in project.yaml says."""
-
-    triples: str | None = Field(None, description="A file of three columns, or a folder with train.txt; else the graph.")
-    split: list[float] | None = Field(None, description="Shares of train, validation and test.")
-    seed: int | None = Field(None, description="Draws the triples of validation and test.")
+@fields_of(KGOptions, "triples", "split", "seed")
+class KGTriplesConfig(RunConfig):
+    """What to learn from in this run. Values that are left out are those of `kg` in project.yaml."""
 
 
-class KGModelConfig(dg.Config):
-    """How to train in this run. Default: as kg in project.yaml says."""
+@fields_of(
+    KGOptions,
+    "model",
+    "embedding_dim",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "negatives",
+    "inverse_triples",
+    "pipeline",
+    "seed",
+    "device",
+)
+class KGModelConfig(RunConfig):
+    """How to train in this run. Values that are left out are those of `kg` in project.yaml."""
 
-    model: str | None = Field(None, description="A model of PyKEEN, such as RotatE, ComplEx, TransE, DistMult or TuckER.")
-    embedding_dim: int | None = Field(None, description="Numbers in a vector.")
-    epochs: int | None = Field(None, description="Passes over the triples, at most.")
-    batch_size: int | None = Field(None, description="Triples a step.")
-    learning_rate: float | None = Field(None, description="Step size of the optimizer.")
-    negatives: int | None = Field(None, description="Corrupted triples for each true one.")
-    inverse_triples: bool | None = Field(None, description="Whether to learn each relation in the other direction too.")
-    pipeline: dict[str, Any] | None = Field(
-        None, description="More options of PyKEEN's pipeline, such as {stopper: early}; instead of the project's."
-    )
-    seed: int | None = Field(None, description="Same seed, same model.")
-    device: str | None = Field(None, description="cpu, or cuda.")
-    retrain: bool = Field(False, description="Train even if neither triples nor settings have changed.")
+    retrain: bool = Field(False, description="Train even if neither the triples nor the options have changed.")
 
 
-class KGEmbeddingsConfig(dg.Config):
-    """Where the vectors go in this run. Default: as kg in project.yaml says."""
-
-    on_nodes: bool | None = Field(
-        None, description="Copy the entities' vectors onto the graph's nodes too (property kg_embedding). False: remove the copy."
-    )
+@fields_of(KGOptions, "on_nodes")
+class KGEmbeddingsConfig(RunConfig):
+    """Where the vectors go in this run. Values that are left out are those of `kg` in project.yaml."""
 
 
 @dg.asset(group_name="kg", kinds={"pandas"}, deps=["graph"], io_manager_key="frames", dagster_type=FRAME, check_specs=[_COVERED])
@@ -75,7 +71,7 @@ def kg_triples(
 ) -> dg.MaterializeResult:
     """Every relation between two entities of the graph (or of files), divided into train, validation and test."""
     watch = report.Stopwatch()
-    settings = project.settings.kg.replace(config.model_dump())
+    settings = config.replace_in(project.settings.kg)
     if settings.triples:
         read = triples.read_files(Path(settings.triples))
     else:
@@ -113,7 +109,7 @@ def kg_model(
         context.log.warning(note)
         finite = dg.AssetCheckResult(passed=True, check_name=_FINITE.name, metadata={"note": note})
         return dg.MaterializeResult(metadata={"note": note, "trained": False}, check_results=[finite])
-    plan = plan_of(settings.kg.replace(config.model_dump()))
+    plan = plan_of(config.replace_in(settings.kg))
     revision = kg_triples.attrs.get("revision")
     with model_folder.training_lock(folder, lambda: context.log.info("another training is running; waiting for it to end")):
         version = None if config.retrain else _trained_already(folder, plan, kg_triples)
@@ -150,7 +146,7 @@ def kg_embeddings(
 ) -> dg.MaterializeResult:
     """The vectors of the model's entities and relations. Those that are there already are not written again."""
     watch = report.Stopwatch()
-    on_nodes = project.settings.kg.replace(config.model_dump()).on_nodes
+    on_nodes = config.replace_in(project.settings.kg).on_nodes
     # Taken here, and not as a resource, which the run would hold while the model is trained: builds can go on meanwhile.
     with held_build_lock(project.settings.data_folder, context.run_id, context.log):
         model = trained_model(project.settings.data_folder)

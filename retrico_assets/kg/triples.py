@@ -90,9 +90,8 @@ def divide(frame: pd.DataFrame, ratios: Sequence[float] = (0.8, 0.1, 0.1), seed:
 
     A split that the triples came with is kept, without the validation and test triples that train doesn't cover. Else triples
     are drawn by the seed, whatever their order was, and taken out of train as long as their entities and relation stay
-    in others. Too few triples to do that for each part: all are in train.
+    in others. Too few triples to do that for each part: all are in train. ``ratios`` are checked by ``KGOptions.split``.
     """
-    check_ratios(ratios)
     if (frame["split"] != "").any():
         return _given(frame)
     wanted = [round(ratio * len(frame)) for ratio in ratios[1:]]
@@ -111,16 +110,6 @@ def divide(frame: pd.DataFrame, ratios: Sequence[float] = (0.8, 0.1, 0.1), seed:
     split[spare[: wanted[0]]] = VALIDATION
     split[spare[wanted[0] :]] = TEST
     return Division(frame.assign(split=pd.array(split, dtype="str")))
-
-
-def check_ratios(ratios: Sequence[float]) -> None:
-    """SettingsError unless these are three shares for train, validation and test that make a whole."""
-    fine = len(ratios) == 3 and all(math.isfinite(r) and 0 <= r <= 1 for r in ratios) and abs(sum(ratios) - 1) < 1e-6
-    if not fine or not ratios[0]:
-        raise SettingsError(
-            f"the split of triples is {list(ratios)}; it must be three shares (train, validation, test) that add up to 1, "
-            "with some for train"
-        )
 
 
 def fingerprint(frame: pd.DataFrame) -> str:

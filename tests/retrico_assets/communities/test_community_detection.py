@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from resources.errors import SettingsError, StoreError
 from resources.records import Relation
-from retrico_assets.communities import partition as engines
-from retrico_assets.communities.detect import Detection, community_id, detect, relation_row, weighted_graph
+from retrico_assets.communities import options as communities_options
+from retrico_assets.communities.detect import community_id, detect, relation_row, weighted_graph
+from retrico_assets.communities.options import CommunityOptions
 
 METHODS = ["louvain", "leiden"]
 # OPEN-37
@@ -21,7 +22,7 @@ EDGES = [tuple(pair) for pair in ["ab", "bc", "ca", "de", "ef", "fd", "cd", "fg"
 
 
 def communities(ids, rows, **options):
-    return detect(weighted_graph(ids, rows), Detection(**options))
+    return detect(weighted_graph(ids, rows), CommunityOptions(**options))
 
 
 def groups(detected, level=0):
@@ -63,9 +64,10 @@ def test_another_process_finds_the_same_communities(method):  # OPEN-37
     ids, rows = made_rows(5, 300, 700)
     code = (
         "import json, sys\n"
-        "from retrico_assets.communities.detect import Detection, detect, weighted_graph\n"
+        "from retrico_assets.communities.detect import detect, weighted_graph\n"
+        "from retrico_assets.communities.options import CommunityOptions\n"
         "ids, rows = json.load(sys.stdin)\n"
-        f"found = detect(weighted_graph(ids, rows), Detection(method={method!r}))\n"
+        f"found = detect(weighted_graph(ids, rows), CommunityOptions(method={method!r}))\n"
         "print(json.dumps([[c.id, c.level, c.member_ids, c.parent_id] for c in found.communities]))"
     )
     said = set()
@@ -183,38 +185,39 @@ def test_what_decides_about_communities_is_in_the_fingerprint():
     ids, rows = made_rows(3)
     graph = weighted_graph(ids, rows)
     same = weighted_graph(ids[::-1], rows[::-1])
-    assert graph.fingerprint(Detection()) == same.fingerprint(Detection())
+    assert graph.fingerprint(CommunityOptions()) == same.fingerprint(CommunityOptions())
     others = [
-        weighted_graph([*ids, "new"], rows).fingerprint(Detection()),
-        weighted_graph(ids, [*rows, (ids[0], ids[1], 0.1)]).fingerprint(Detection()),
-        *(graph.fingerprint(Detection(**{name: 2})) for name in ("levels", "resolution", "seed")),
-        graph.fingerprint(Detection(method="louvain")),
+        weighted_graph([*ids, "new"], rows).fingerprint(CommunityOptions()),
+        weighted_graph(ids, [*rows, (ids[0], ids[1], 0.1)]).fingerprint(CommunityOptions()),
+        *(graph.fingerprint(CommunityOptions(**{name: 2})) for name in ("levels", "resolution", "seed")),
+        graph.fingerprint(CommunityOptions(method="louvain")),
     ]
-    assert len({graph.fingerprint(Detection()), *others}) == 7
+    assert len({graph.fingerprint(CommunityOptions()), *others}) == 7
 
 
-def test_without_the_fast_engine_louvain_is_used_and_leiden_says_what_to_install(monkeypatch):
-    assert engines.chosen_method("auto") == "leiden"
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert engines.chosen_method("auto") == "louvain"
-    with pytest.raises(SettingsError, match=r"retrico-dagster\[fast\]"):
-        engines.chosen_method("leiden")
+def test_without_the_leiden_package_auto_is_louvain_and_leiden_names_the_package(monkeypatch):
+    assert CommunityOptions().detection_method == "leiden"
+    monkeypatch.setattr(communities_options, "find_spec", lambda name: None)
+    assert CommunityOptions().detection_method == "louvain"
+    with pytest.raises(SettingsError, match=r"method: leiden needs the package graspologic-native\. Install it"):
+        CommunityOptions.parse({"method": "leiden"})
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "infomap"}, "infomap"),
-        ({"levels": 0}, "0 levels"),
-        ({"levels": 11}, "1 to 10"),
-        ({"resolution": 0}, "above 0"),
-        ({"resolution": math.nan}, "nan"),
-        ({"seed": -1}, "-1"),
+        ({"method": "infomap"}, "communities.method is 'infomap'. It must be 'auto', 'louvain' or 'leiden'."),
+        ({"levels": 0}, "communities.levels is 0. It must be between 1 and 10."),
+        ({"levels": 11}, "communities.levels is 11. It must be between 1 and 10."),
+        ({"resolution": 0}, "communities.resolution is 0. It must be greater than 0."),
+        ({"resolution": math.nan}, "communities.resolution is nan. It must be a finite number."),
+        ({"seed": -1}, "communities.seed is -1. It must be between 0 and 4294967295."),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(SettingsError, match=message):
-        Detection(**options)
+    with pytest.raises(SettingsError) as error:
+        CommunityOptions.parse(options, "communities")
+    assert str(error.value) == message
 
 
 def test_a_relation_to_an_unknown_entity_is_refused():

@@ -7,8 +7,9 @@ from xml.dom import minidom
 import pytest
 
 from resources.records import Community
-from retrico_assets.communities.detect import Detection, detect, weighted_graph
+from retrico_assets.communities.detect import detect, weighted_graph
 from retrico_assets.communities.drawing import drawn_level
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.page import CommunityPage
 from retrico_assets.communities.update import level_figures
 
@@ -17,7 +18,7 @@ EVIL = "<script>alert('x')</script>\x00\ud800&\"| # *"
 
 def page(ids, rows, names=None, title=""):
     graph = weighted_graph(ids, rows)
-    found = detect(graph, Detection())
+    found = detect(graph, CommunityOptions())
     communities = [Community(c.id, c.level, c.member_ids, c.parent_id, title, title) for c in found.communities]
     return CommunityPage(graph, communities, level_figures(communities, found.modularity), names or {})
 

@@ -11,9 +11,9 @@ from resources.models.llm.client import ChatModel
 from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from retrico_assets.communities.content import Contents
-from retrico_assets.communities.detect import Detection
 from retrico_assets.communities.embedding import EmbedderOfRepeatedTexts, embedding_text
 from retrico_assets.communities.extractive import central_sentence, extract
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.summarise import summarise_communities
 from retrico_assets.communities.update import update_communities
 from retrico_assets.communities.written import Writer, prompt, read_reply
@@ -46,7 +46,7 @@ class World:
         self.graph.replace_documents(corpus)
         self.texts.put_documents([one.document for one in corpus])
         self.texts.replace_chunks({one.document.id: one.chunks for one in corpus})
-        update_communities(self.graph, Detection(), self.folder / "communities.json")
+        update_communities(self.graph, CommunityOptions(), self.folder / "communities.json")
 
     def summarise(self, llm=None, **options):
         return summarise_communities(self.graph, self.texts, llm, self.state, **options)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from resources.graph.memory import MemoryGraphStore
-from retrico_assets.communities.detect import Detection, weighted_graph
+from retrico_assets.communities.detect import weighted_graph
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.update import level_modularity, update_communities
 from tests.support.query_world import empty_graph, facts
 
@@ -31,24 +32,24 @@ def members(graph, level=0):
 
 
 def test_communities_are_written_once_and_not_again(graph, state):
-    first = update_communities(graph, Detection(), state)
+    first = update_communities(graph, CommunityOptions(), state)
     assert members(graph) == [["A", "B", "C"], ["D", "E", "F"]]
     assert (first.detected, first.written, first.kept) == (True, 3, 0)
     assert [(f.level, f.communities, f.largest, f.alone) for f in first.levels] == [(0, 2, 3, 0), (1, 1, 6, 0)]
     before, revision = graph.communities(), graph.revision()
 
-    second = update_communities(graph, Detection(), state)
+    second = update_communities(graph, CommunityOptions(), state)
     assert (second.detected, second.written) == (False, 0)
     assert second.levels == first.levels
     assert (graph.communities(), graph.revision()) == (before, revision)
 
 
 def test_a_community_that_stays_keeps_its_title_and_summary(graph, state):
-    update_communities(graph, Detection(levels=1), state)
+    update_communities(graph, CommunityOptions(levels=1), state)
     named = [replace(c, title=f"title {n}", summary=f"summary {n}") for n, c in enumerate(graph.communities())]
     graph.replace_communities(named)
     graph.replace_documents(facts(("G", "knows", "H"), ("F", "knows", "I"), first=50))
-    update = update_communities(graph, Detection(levels=1), state)
+    update = update_communities(graph, CommunityOptions(levels=1), state)
     assert members(graph) == [["A", "B", "C"], ["D", "E", "F", "I"], ["G", "H"]]
     titles = {tuple(sorted(c.member_ids)): c.title for c in graph.communities()}
     kept = [c for c in named if c.id in {one.id for one in graph.communities()}]
@@ -58,15 +59,15 @@ def test_a_community_that_stays_keeps_its_title_and_summary(graph, state):
 
 
 def test_other_options_detect_again(graph, state):
-    update_communities(graph, Detection(), state)
-    assert update_communities(graph, Detection(levels=1), state).detected
+    update_communities(graph, CommunityOptions(), state)
+    assert update_communities(graph, CommunityOptions(levels=1), state).detected
     assert {c.level for c in graph.communities()} == {0}
 
 
 def test_communities_that_were_lost_or_changed_are_found_out(graph, state):
-    first = update_communities(graph, Detection(), state)
+    first = update_communities(graph, CommunityOptions(), state)
     graph.replace_communities([c for c in first.communities if c.level == 1])
-    second = update_communities(graph, Detection(), state)
+    second = update_communities(graph, CommunityOptions(), state)
     assert (second.detected, second.written) == (True, 2)
     assert graph.communities() == list(first.communities)
 
@@ -74,7 +75,7 @@ def test_communities_that_were_lost_or_changed_are_found_out(graph, state):
 def test_a_run_that_was_killed_while_writing_is_done_again(state, tmp_path, monkeypatch):
     graph = MemoryGraphStore()
     graph.replace_documents(facts(*TRIANGLES))
-    before = update_communities(graph, Detection(), state)
+    before = update_communities(graph, CommunityOptions(), state)
     graph.replace_documents(facts(("G", "knows", "A"), first=50))
 
     def half(communities):
@@ -83,10 +84,10 @@ def test_a_run_that_was_killed_while_writing_is_done_again(state, tmp_path, monk
 
     monkeypatch.setattr(graph, "replace_communities", half)
     with pytest.raises(KeyboardInterrupt):
-        update_communities(graph, Detection(), state)
+        update_communities(graph, CommunityOptions(), state)
     monkeypatch.undo()
     graph.delete_documents(["doc:fact-50"])  # back to what the first run saw
-    again = update_communities(graph, Detection(), state)
+    again = update_communities(graph, CommunityOptions(), state)
     assert again.detected
     assert again.communities == before.communities == tuple(graph.communities())
 
@@ -96,8 +97,8 @@ def test_a_broken_state_file_costs_a_detection_and_nothing_else(content, state):
     graph = MemoryGraphStore()
     graph.replace_documents(facts(*TRIANGLES))
     state.write_text(content)
-    assert update_communities(graph, Detection(), state).written == 3
-    assert not update_communities(graph, Detection(), state).detected
+    assert update_communities(graph, CommunityOptions(), state).written == 3
+    assert not update_communities(graph, CommunityOptions(), state).detected
 
 
 @pytest.mark.parametrize(("said", "expected"), [([], []), ([("A", "is", "A")], [["A"]]), ([("A", "knows", "B")], [["A", "B"]])])
@@ -105,7 +106,7 @@ def test_small_graphs_are_a_success(said, expected, state):  # OPEN-38
     graph = MemoryGraphStore()
     graph.replace_documents(facts(*said))
     for _ in range(2):
-        update = update_communities(graph, Detection(), state)
+        update = update_communities(graph, CommunityOptions(), state)
         assert members(graph) == expected
         assert sum(f.communities for f in update.levels) == len(expected)
 
@@ -113,7 +114,7 @@ def test_small_graphs_are_a_success(said, expected, state):  # OPEN-38
 def test_an_entity_that_left_the_graph_is_passed_over_in_modularity(state):
     graph = MemoryGraphStore()
     graph.replace_documents(facts(*TRIANGLES))
-    update = update_communities(graph, Detection(levels=1), state)
+    update = update_communities(graph, CommunityOptions(levels=1), state)
     ids = [entity.id for entity in graph.entities()]
     rest = weighted_graph(ids[:1], [])
     assert level_modularity(rest, update.communities) == [0.0]

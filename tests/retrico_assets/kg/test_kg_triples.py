@@ -195,12 +195,6 @@ def test_a_split_without_evaluation_may_be_asked_for():
     assert divided.no_evaluation == "the split leaves nothing for validation and test"
 
 
-@pytest.mark.parametrize("shares", [[0.8, 0.1], [0.8, 0.3, 0.1], [0, 0.5, 0.5], [1.2, -0.1, -0.1], [float("nan"), 0.5, 0.5]])
-def test_shares_that_make_no_whole_are_refused(shares):
-    with pytest.raises(SettingsError, match="add up to 1"):
-        divide(_read([("a", "r", "b")]), shares)
-
-
 def _read(said):
     frame = pd.DataFrame([(h, r, t, h, t, 1.0, "") for h, r, t in said], columns=list(TRIPLE_COLUMNS))
     frame = frame.astype({name: "float64" if name == "score" else "str" for name in TRIPLE_COLUMNS})
