@@ -51,7 +51,7 @@ def test_a_rerun_without_change_trains_and_writes_nothing(project):
     files = {path: path.stat().st_mtime_ns for path in (project.data / "kg_model").rglob("*") if path.suffix in (".pt", ".json")}
     again = train(project)
     assert again.metadata["kg_model"]["trained"] is False
-    assert "nothing was trained" in again.metadata["kg_model"]["note"]
+    assert "no model was trained" in again.metadata["kg_model"]["note"]
     assert again.metadata["kg_embeddings"]["written"] == 0
     assert {path: path.stat().st_mtime_ns for path in files} == files
     assert again.metadata["kg_model"]["mrr"] == first.metadata["kg_model"]["mrr"]
@@ -77,23 +77,23 @@ def test_no_triples_are_no_error(project):
     made = train(project)
     assert made.metadata["kg_triples"]["triples"] == 0
     assert "no triples" in made.metadata["kg_triples"]["note"]
-    assert "nothing was trained" in made.metadata["kg_model"]["note"]
-    assert "no KG model is trained" in made.metadata["kg_embeddings"]["note"]
+    assert "no model was trained" in made.metadata["kg_model"]["note"]
+    assert "No KG model is trained" in made.metadata["kg_embeddings"]["note"]
 
 
 def test_one_entity_alone_with_itself_is_no_error(project):
     (project.file.parent / "facts.tsv").write_text("a\tknows\ta\n")
     made = train(project)
     assert made.metadata["kg_triples"]["triples"] == 1
-    assert "nothing was trained" in made.metadata["kg_model"]["note"]
-    assert "no KG model is trained" in made.metadata["kg_embeddings"]["note"]
+    assert "no model was trained" in made.metadata["kg_model"]["note"]
+    assert "No KG model is trained" in made.metadata["kg_embeddings"]["note"]
     assert all(made.checks.values())
 
 
 def test_an_unknown_model_fails_in_one_sentence(project):
     run = project.run("train_kg_model", {"ops": {"kg_model": {"config": {"model": "Rotate3"}}}}, raise_on_error=False)
     failure = next(event for event in run.all_events if event.is_step_failure)
-    assert "no model called 'Rotate3'; near ones are: rotate" in failure.step_failure_data.user_failure_data.description
+    assert "no model named 'Rotate3'. Similar names: rotate" in failure.step_failure_data.user_failure_data.description
 
 
 def test_a_build_can_go_on_while_a_model_is_trained(project):
@@ -125,7 +125,7 @@ def test_the_command_line_tells_what_a_run_may_not_say_and_which_rows_were_left_
     assert refused.stderr.strip() == "error: --learning-rate is -1.0. It must be greater than 0."
     run = project.retrico("model", "--epochs", "1")
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("left out: facts.tsv, line 61: it has 1 columns")
+    assert run.stdout.startswith("left out: facts.tsv, line 61: has 1 columns")
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def built(tmp_path):
 def test_the_graph_is_learned_and_asked_by_name_from_the_command_line(built):
     failed = built.retrico("model", "--kg-model", "Rotate3", "--json")
     assert failed.returncode == 1
-    assert "near ones are: rotate" in json.loads(failed.stdout)["errors"][0]
+    assert "Similar names: rotate" in json.loads(failed.stdout)["errors"][0]
     before = built.retrico("predict", "--head", "Ulm", "--relation", "born in")
     assert before.returncode == 1
-    assert "there is no KG model" in before.stderr
+    assert "No KG model is trained" in before.stderr
     trained = built.retrico("model", "--kg-model", "TransE", "--embedding-dim", "8", "--epochs", "3", "--json")
     assert trained.returncode == 0, trained.stderr
     summary = json.loads(trained.stdout)
@@ -157,7 +157,7 @@ def test_the_graph_is_learned_and_asked_by_name_from_the_command_line(built):
 
     unknown = built.retrico("predict", "--head", "Albert Einstien", "--relation", "born in")
     assert unknown.returncode == 1
-    assert "near ones are: Albert Einstein" in unknown.stderr
+    assert "Similar names: Albert Einstein" in unknown.stderr
 
     built.write("bohr.txt", "Niels Bohr was born in Copenhagen.")
     built.build()

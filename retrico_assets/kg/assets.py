@@ -1,5 +1,6 @@
-"""Triples, a model of them, and its vectors."""
+"""Assets of the KG model: its triples, the model and its vectors."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from retrico_assets.failures import told_plainly
 from retrico_assets.frames_io import FRAME
 from retrico_assets.kg import model_folder, triples
 from retrico_assets.kg.model_folder import MODEL_FOLDER, Card
-from retrico_assets.kg.options import KGOptions
+from retrico_assets.kg.options import KGOptions, TrainingOptions
+from retrico_assets.kg.pipeline import model_fingerprint
 from retrico_assets.kg.report import metrics_rows, training_curve
 from retrico_assets.kg.score import trained_model
-from retrico_assets.kg.train import TrainingPlan, train_model
+from retrico_assets.kg.train import train_model
 from retrico_assets.kg.triples import SPLITS, Division, ReadTriples
 from retrico_assets.kg.vectors import copy_to_nodes, store_vectors
 from retrico_assets.progress import reporter
@@ -28,10 +30,11 @@ _COVERED = dg.AssetCheckSpec(
     asset="kg_triples",
     description="Every entity and relation of the validation and test triples is in the train triples too.",
 )
+_UNCHANGED = "Neither the triples nor the options have changed, so no model was trained."
 _FINITE = dg.AssetCheckSpec(
     "metrics_are_finite",
     asset="kg_model",
-    description="Losses and metrics of the model are numbers, or there is a reason for none.",
+    description="The loss and the metrics are finite, or there is a reason why there are no metrics.",
 )
 
 
@@ -40,19 +43,7 @@ class KGTriplesConfig(RunConfig):
     """What to learn from in this run. Values that are left out are those of `kg` in project.yaml."""
 
 
-@fields_of(
-    KGOptions,
-    "model",
-    "embedding_dim",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "negatives",
-    "inverse_triples",
-    "pipeline",
-    "seed",
-    "device",
-)
+@fields_of(KGOptions, *TrainingOptions.model_fields)
 class KGModelConfig(RunConfig):
     """How to train in this run. Values that are left out are those of `kg` in project.yaml."""
 
@@ -69,7 +60,7 @@ class KGEmbeddingsConfig(RunConfig):
 def kg_triples(
     context: dg.AssetExecutionContext, config: KGTriplesConfig, project: ProjectResource, graph_store: GraphStoreResource
 ) -> dg.MaterializeResult:
-    """Every relation between two entities of the graph (or of files), divided into train, validation and test."""
+    """Every relation between two entities of the graph (or of files), split into train, validation and test."""
     watch = report.Stopwatch()
     settings = config.replace_in(project.settings.kg)
     if settings.triples:
@@ -79,7 +70,7 @@ def kg_triples(
             read = triples.read_graph(graph, reporter("kg_triples", context.log.info, "relations"))
     divided = triples.divide(read.frame, settings.split, settings.seed)
     for place, reason in list(read.bad_rows.items())[:20]:
-        context.log.warning(f"left out: {place}: {reason}")
+        context.log.warning(f"Left out {place}: {reason}.")
     frame = divided.frame
     frame.attrs = {"revision": read.revision, "no_evaluation": divided.no_evaluation}
     note = _note_on_triples(frame, divided)
@@ -102,31 +93,31 @@ def kg_triples(
 def kg_model(
     context: dg.AssetExecutionContext, config: KGModelConfig, kg_triples: pd.DataFrame, project: ProjectResource
 ) -> dg.MaterializeResult:
-    """A model of PyKEEN that says how plausible triples are. The same triples and settings are not trained again."""
+    """A PyKEEN model that scores how plausible triples are. Unchanged triples and options are not trained again."""
     settings = project.settings
     folder = settings.data_folder / MODEL_FOLDER
     if note := _nothing_to_learn(kg_triples):
         context.log.warning(note)
         finite = dg.AssetCheckResult(passed=True, check_name=_FINITE.name, metadata={"note": note})
         return dg.MaterializeResult(metadata={"note": note, "trained": False}, check_results=[finite])
-    plan = plan_of(config.replace_in(settings.kg))
+    options = config.replace_in(settings.kg)
     revision = kg_triples.attrs.get("revision")
-    with model_folder.training_lock(folder, lambda: context.log.info("another training is running; waiting for it to end")):
-        version = None if config.retrain else _trained_already(folder, plan, kg_triples)
+    with model_folder.training_lock(folder, lambda: context.log.info("Another training is running. Waiting for it to end.")):
+        version = None if config.retrain else _version_of(folder, options, kg_triples)
         trained = version is None
         if version is None:
-            context.log.info(f"training {plan.model} on {len(kg_triples):,} triples")
+            context.log.info(f"Training {options.model} on {len(kg_triples):,} triples.")
             report_epoch = reporter("kg_model", context.log.info, "epochs")
             version = train_model(
                 kg_triples,
-                plan,
+                options,
                 folder,
                 revision=revision,
                 no_evaluation=kg_triples.attrs.get("no_evaluation"),
                 on_epoch=lambda epoch, epochs, loss: report_epoch(epoch, epochs),
             )
         else:
-            context.log.info("neither the triples nor the settings have changed: nothing was trained")
+            context.log.info(_UNCHANGED)
             model_folder.set_revision(version, revision)
     card = model_folder.read_card(version)
     return dg.MaterializeResult(
@@ -144,31 +135,34 @@ def kg_embeddings(
     graph_store: GraphStoreResource,
     vector_store: VectorStoreResource,
 ) -> dg.MaterializeResult:
-    """The vectors of the model's entities and relations. Those that are there already are not written again."""
+    """Vectors of the model's entities and relations. Vectors that are stored already are not written again."""
     watch = report.Stopwatch()
     on_nodes = config.replace_in(project.settings.kg).on_nodes
-    # Taken here, and not as a resource, which the run would hold while the model is trained: builds can go on meanwhile.
+    # Not a resource of the asset: the run would hold the lock while the model is trained, and builds could not run meanwhile.
     with held_build_lock(project.settings.data_folder, context.run_id, context.log):
         model = trained_model(project.settings.data_folder)
         if model is None:
-            note = "no KG model is trained yet, so there are no vectors of it"
+            note = "No KG model is trained yet, so there are no vectors."
             context.log.warning(note)
             return dg.MaterializeResult(metadata={"note": note, **report.counts(written=0)})
         with vector_store.connect() as vectors:
             written = store_vectors(vectors, model)
         with graph_store.connect() as graph:
             copied = copy_to_nodes(graph, model) if on_nodes else graph.replace_entity_vectors({})
-    rows = [{"index": name, "vectors": w.total, "dimension": w.dimension, "written": w.written} for name, w in written.items()]
-    left_out = {id_: "its vector is zero or no number" for w in written.values() for id_ in w.left_out}
-    number = sum(w.written for w in written.values())
-    note = "no node got a vector: the graph has none of the model's entities" if on_nodes and not copied.held else ""
+    rows = [
+        {"index": name, "vectors": stored.total, "dimension": stored.dimension, "written": stored.written}
+        for name, stored in written.items()
+    ]
+    left_out = {id_: "The vector is zero or not finite." for stored in written.values() for id_ in stored.left_out}
+    number = sum(stored.written for stored in written.values())
+    note = "No node has a vector: the graph has none of the model's entities." if on_nodes and not copied.held else ""
     if note:
         context.log.warning(note)
     return dg.MaterializeResult(
         metadata={
             **({"note": dg.MetadataValue.text(note)} if note else {}),
             "indexes": report.table(rows),
-            **report.counts(written=number, unchanged=sum(w.total for w in written.values()) - number),
+            **report.counts(written=number, unchanged=sum(stored.total for stored in written.values()) - number),
             **report.listing("left_out", left_out),
             **report.counts(nodes=copied.held, nodes_written=copied.written, nodes_cleared=copied.removed),
             "model": dg.MetadataValue.text(f"{model.card.model} {model.version.name}"),
@@ -177,32 +171,26 @@ def kg_embeddings(
     )
 
 
-def plan_of(settings: KGOptions) -> TrainingPlan:
-    """The part of the settings that says how to train."""
-    names = TrainingPlan.__dataclass_fields__
-    return TrainingPlan(**{name: value for name, value in settings.model_dump().items() if name in names})
-
-
-def _trained_already(folder: Path, plan: TrainingPlan, frame: pd.DataFrame) -> Path | None:
+def _version_of(folder: Path, options: TrainingOptions, frame: pd.DataFrame) -> Path | None:
+    """The current version if it was trained with these options on these triples."""
     version = model_folder.current_version(folder)
-    if version is None or not version.name.startswith(f"{plan.fingerprint_for(triples.fingerprint(frame))}-"):
-        return None
-    return version
+    fingerprint = model_fingerprint(options, triples.fingerprint(frame))
+    return version if version is not None and version.name.startswith(f"{fingerprint}-") else None
 
 
 def _nothing_to_learn(frame: pd.DataFrame) -> str:
-    """Why these triples make no model; "" if they make one."""
+    """Why no model can be trained on these triples; empty if one can."""
     if frame.empty:
-        return "there are no triples, so nothing was trained: build the graph first, or name a file in kg.triples"
-    if len({*frame["head_id"], *frame["tail_id"]}) == 1:  # no other that could be corrupted into it
-        return "all triples join one entity with itself, so nothing was trained: a model tells entities apart"
+        return "There are no triples, so no model was trained. Build the graph first, or name a file in kg.triples."
+    if len({*frame["head_id"], *frame["tail_id"]}) == 1:  # a corrupted triple needs another entity
+        return "All triples join one entity with itself, so no model was trained. Add relations between different entities."
     return ""
 
 
 def _note_on_triples(frame: pd.DataFrame, divided: Division) -> str:
     if frame.empty:
-        return "there are no triples: the graph has no relation between two entities, or the files hold none"
-    return f"all triples are in train, and there will be no evaluation: {divided.no_evaluation}" if divided.no_evaluation else ""
+        return "There are no triples. Build a graph with relations, or name a file in kg.triples."
+    return f"All triples are train triples, so there is no evaluation: {divided.no_evaluation}." if divided.no_evaluation else ""
 
 
 def _triples_metadata(frame: pd.DataFrame, read: ReadTriples, divided: Division) -> dict[str, dg.MetadataValue]:
@@ -223,10 +211,10 @@ def _triples_metadata(frame: pd.DataFrame, read: ReadTriples, divided: Division)
 
 
 def _model_metadata(card: Card, version: Path, trained: bool) -> dict[str, Any]:
-    note = None if trained else "neither the triples nor the settings have changed: nothing was trained"
+    note = None if trained else _UNCHANGED
     shown: dict[str, Any] = {
         "trained": trained,
-        "note": " ".join(filter(None, (note, card.no_evaluation and f"no evaluation: {card.no_evaluation}"))),
+        "note": " ".join(filter(None, (note, card.no_evaluation and f"No evaluation: {card.no_evaluation}."))),
         **({"metrics": report.table(metrics_rows(card))} if card.metrics else {}),
         "training curve": dg.MetadataValue.md(training_curve(card)),
         **{name: dg.MetadataValue.float(value) for name, value in card.metrics.items()},
@@ -243,20 +231,21 @@ def _model_metadata(card: Card, version: Path, trained: bool) -> dict[str, Any]:
 
 
 def _covered(frame: pd.DataFrame) -> dg.AssetCheckResult:
-    lost = triples.uncovered(frame)
+    uncovered = triples.uncovered(frame)
     return dg.AssetCheckResult(
-        passed=not lost,
+        passed=not uncovered,
         check_name=_COVERED.name,
-        metadata=report.listing("not in train", dict.fromkeys(lost, "only in validation or test")),
+        metadata=report.listing("not in train", dict.fromkeys(uncovered, "only in validation or test")),
     )
 
 
 def _finite(card: Card) -> dg.AssetCheckResult:
-    numbers = {**card.metrics, "final loss": card.losses[-1]}
-    wrong = {name: str(value) for name, value in numbers.items() if not abs(value) < float("inf")}
-    there = bool(card.metrics) or card.no_evaluation is not None
+    figures = {**card.metrics, "final loss": card.losses[-1]}
+    infinite = {name: str(value) for name, value in figures.items() if not math.isfinite(value)}
+    explained = bool(card.metrics) or card.no_evaluation is not None
+    note = {} if explained else {"note": "There are no metrics and no reason for it."}
     return dg.AssetCheckResult(
-        passed=not wrong and there,
+        passed=not infinite and explained,
         check_name=_FINITE.name,
-        metadata=report.listing("not finite", wrong) | ({} if there else {"note": "there are no metrics, and no reason for it"}),
+        metadata={**report.listing("not finite", infinite), **note},
     )

@@ -1,15 +1,15 @@
-"""A trained KG model on disk: a folder of versions, and a file that says which one counts.
+"""A trained KG model on disk: a folder of versions, and a file that names the current one.
 
-``current.json``                the name of the version that counts; replaced atomically, after the version is whole
-``<name>/card.json``            what it is: settings, counts, metrics, training curve, calibration, what it was learned from
+``current.json``                the name of the current version; replaced atomically, after the version is complete
+``<name>/card.json``            the model card: options, counts, metrics, training curve, calibration, source of the triples
 ``<name>/metrics.json``         every metric that PyKEEN measures, by its full name
 ``<name>/entities.json``        [id, name] of each entity, in the order of the model's numbers
 ``<name>/relations.json``       label of each relation, in the order of the model's numbers
 ``<name>/triples.npy``          head, relation, tail and split (0 train, 1 validation, 2 test) as numbers, int32 (n, 4)
 ``<name>/weights.pt``           the model's tensors by name
 
-A version is written under a temporary name and renamed when it is whole, so that a training that is killed leaves the model
-before it. That one is kept until the next training, for readers that have it open.
+A version is written under a temporary name and renamed when it is complete, so that a killed training leaves the earlier
+model in place. The earlier version is kept until the next training, for readers that have it open.
 """
 
 import fcntl
@@ -38,10 +38,10 @@ _TEMPORARY = ".training-"
 
 @dataclass(frozen=True)
 class Card:
-    """What a trained model is. ``fingerprint`` is that of triples and settings together, ``revision`` that of the graph.
+    """The model card. ``fingerprint`` identifies triples and options together, ``revision`` the state of the graph.
 
-    ``metrics`` are those of people: mrr, hits_at_1, hits_at_3, hits_at_10 (realistic ranks, known triples filtered out, both
-    sides); empty with ``no_evaluation`` saying why. ``losses`` are by epoch, ``validation`` holds (epoch, value) of
+    ``metrics`` are mrr, hits_at_1, hits_at_3 and hits_at_10 (realistic ranks, known triples filtered out, both sides); they are
+    empty where ``no_evaluation`` gives a reason. ``losses`` are by epoch, ``validation`` holds (epoch, value) of
     ``validation_metric``.
     """
 
@@ -68,7 +68,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a model: ids and names of its entities, labels of its relations, and the triples it was made from."""
+    """What numbers in a model mean: ids and names of entities, labels of relations, and the triples (n, 4) of the model."""
 
     entity_ids: tuple[str, ...]
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ class Numbers:
 
 @contextmanager
 def training_lock(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """One training at a time; another one waits, and says so first. What killed ones have left is swept away."""
+    """Let one training run at a time; a second one calls ``on_wait`` and waits. Removes what killed trainings left behind."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "training.lock").open("w") as file:
         try:
@@ -92,14 +92,14 @@ def training_lock(folder: Path, on_wait: Callable[[], None] = lambda: None) -> I
 
 
 def working_folder(folder: Path) -> Path:
-    """A new temporary folder for a training, in the same file system as the model's."""
+    """Make a temporary folder for a training, in the file system of the model folder."""
     made = folder / f"{_TEMPORARY}{uuid.uuid4().hex}"
     made.mkdir(parents=True)
     return made
 
 
 def publish(folder: Path, working: Path, card: Card, numbers: Numbers, metrics: Mapping[str, float]) -> Path:
-    """Make of a working folder, which holds weights.pt already, the version that counts. Returns its folder."""
+    """Turn a working folder, which has weights.pt already, into the current version. Returns its folder."""
     _write_json(working / "card.json", asdict(card))
     _write_json(working / "metrics.json", metrics)
     _write_json(working / "entities.json", list(zip(numbers.entity_ids, numbers.names, strict=True)))
@@ -120,29 +120,37 @@ def publish(folder: Path, working: Path, card: Card, numbers: Numbers, metrics: 
 
 
 def current_version(folder: Path) -> Path | None:
-    """The folder of the version that counts; None if no training has ended yet."""
+    """The folder of the current version; None if no training has ended yet."""
     try:
         name = json.loads((folder / _CURRENT).read_text(encoding="utf-8"))["version"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{folder / _CURRENT} can't be read ({error}); delete it and train the KG model again") from error
+        raise StoreError(f"{folder / _CURRENT} can't be read ({error}). Delete it and train again (`retrico model`).") from error
     return folder / str(name)
 
 
 def trained_version(folder: Path) -> Path:
-    """The folder of the version that counts. NotBuiltError if there is none."""
+    """The folder of the current version.
+
+    Raises:
+        NotBuiltError: no KG model is trained yet.
+    """
     version = current_version(folder)
     if version is None:
-        raise NotBuiltError(f"there is no KG model in {folder} yet; train one (`retrico model`, or the job train_kg_model)")
+        raise NotBuiltError(f"No KG model is trained yet ({folder} is empty). Train one with `retrico model`.")
     return version
 
 
 def read_card(version: Path) -> Card:
-    """StoreError if it is not there, damaged, or of another format."""
+    """Read the model card of a version.
+
+    Raises:
+        StoreError: the card is missing, damaged, or of another format.
+    """
     content = _read_json(version / "card.json")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise StoreError(f"the KG model in {version} is of another format than {FORMAT}; train it again (`retrico model`)")
+        raise StoreError(f"The KG model in {version} has another format than {FORMAT}. Train it again (`retrico model`).")
     try:
         parts = {name: Calibration(**content[name]) for name in ("tail_calibration", "head_calibration")}
         series = {"losses": tuple(content["losses"]), "validation": tuple((e, v) for e, v in content["validation"])}
@@ -152,7 +160,11 @@ def read_card(version: Path) -> Card:
 
 
 def read_numbers(version: Path) -> Numbers:
-    """StoreError if a file is not there or damaged."""
+    """Read entities, relations and triples of a version.
+
+    Raises:
+        StoreError: a file is missing or damaged.
+    """
     entities = _read_json(version / "entities.json")
     try:
         triples = np.load(version / "triples.npy", allow_pickle=False)
@@ -163,24 +175,29 @@ def read_numbers(version: Path) -> Numbers:
 
 
 def write_weights(working: Path, model: Any) -> None:
+    """Write the tensors of a PyKEEN model into a working folder."""
     import torch
 
     torch.save({name: tensor.cpu() for name, tensor in model.state_dict().items()}, working / "weights.pt")
 
 
 def read_weights(version: Path, model: Any) -> None:
-    """Put the weights into a model made by the same settings. StoreError if they don't fit or can't be read."""
+    """Load the weights into a model that was made with the same options.
+
+    Raises:
+        StoreError: the weights can't be read or don't fit.
+    """
     import torch
 
     path = version / "weights.pt"
     try:
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    except Exception as error:  # torch raises what its readers meet: OSError, RuntimeError, pickle's and zip's errors
+    except Exception as error:  # torch raises OSError, RuntimeError and the errors of pickle and zipfile
         raise _damaged(path, error) from error
 
 
 def set_revision(version: Path, revision: str | None) -> None:
-    """Note that the model still is what the graph of this revision would give."""
+    """Record that the graph of this revision has the triples that the model learned from."""
     card = read_card(version)
     if card.revision != revision:
         temporary = version / "card.json.new"
@@ -196,7 +213,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _damaged(path: Path, error: Exception) -> StoreError:
-    return StoreError(f"the KG model's file {path} can't be read ({error}); train it again (`retrico model --retrain`)")
+    return StoreError(f"The KG model file {path} can't be read ({error}). Train again with `retrico model --retrain`.")
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Options of KG models: what one learns from and how it is trained."""
+"""Options of KG models: what a model learns from and how it is trained."""
 
 import math
 from typing import Annotated, Any
@@ -8,21 +8,16 @@ from pydantic import Field, PositiveInt, field_validator
 from resources.options import Options, ProjectPath
 
 
-class KGOptions(Options):
-    """The KG model: what it learns from, and how it is trained."""
+class TrainingOptions(Options):
+    """How a model is trained. The same triples and the same values give the same model."""
 
-    triples: Annotated[str, ProjectPath] | None = Field(
-        default=None,
-        description="A file with three columns, or a folder with train.txt, valid.txt and test.txt. Default: the graph.",
-    )
-    split: list[float] = Field(
-        default=[0.8, 0.1, 0.1], description="The shares of the triples for training, validation and test. They add up to 1."
-    )
     model: str = Field(
         default="RotatE", min_length=1, description="A model of PyKEEN, such as RotatE, ComplEx, TransE, DistMult or TuckER."
     )
-    embedding_dim: PositiveInt = Field(default=128, description="The dimension of the vectors.")
-    epochs: PositiveInt = Field(default=100, description="The most passes over the training triples.")
+    embedding_dim: PositiveInt | None = Field(
+        default=128, description="The dimension of the vectors. Models without this argument keep their own."
+    )
+    epochs: PositiveInt = Field(default=100, description="Largest number of passes over the train triples.")
     batch_size: PositiveInt = Field(default=256, description="Triples per training step.")
     learning_rate: float = Field(default=0.003, gt=0, description="The step size of the optimizer.")
     negatives: PositiveInt | None = Field(
@@ -34,6 +29,18 @@ class KGOptions(Options):
         default=42, ge=0, lt=2**32, description="Seed of the split and of the training. The same seed gives the same model."
     )
     device: str = Field(default="cpu", description="The device that trains, such as cpu or cuda.")
+
+
+class KGOptions(TrainingOptions):
+    """The section ``kg`` of project.yaml."""
+
+    triples: Annotated[str, ProjectPath] | None = Field(
+        default=None,
+        description="A file with three columns, or a folder with train.txt, valid.txt and test.txt. Default: the graph.",
+    )
+    split: list[float] = Field(
+        default=[0.8, 0.1, 0.1], description="The shares of the triples for training, validation and test. They add up to 1."
+    )
     on_nodes: bool = Field(
         default=False, description="Whether to copy the vectors of entities to the nodes of the graph (property kg_embedding)."
     )

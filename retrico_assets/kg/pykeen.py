@@ -1,4 +1,4 @@
-"""PyKEEN as this project uses it: found by name, and without a trace in the user's home."""
+"""PyKEEN as this project uses it: parts by name, and no files in the user's home folder."""
 
 import difflib
 import inspect
@@ -29,12 +29,12 @@ _PARTS = {
     "stopper": ("pykeen.stoppers", "stopper_resolver"),
     "evaluator": ("pykeen.evaluation", "evaluator_resolver"),
 }
-"""Options of the pipeline that name a part of PyKEEN, and where such names are looked up."""
+"""Arguments of the pipeline that name a part of PyKEEN: the module and the resolver that knows the names."""
 
 
 @cache
 def load_pykeen() -> None:
-    """Import PyKEEN. Costs seconds; it makes folders when it is imported, which are gone afterwards."""
+    """Import PyKEEN, which takes seconds. The folders that it makes on import are temporary here."""
     if any(name in os.environ for name in _HOMES):
         import pykeen.pipeline
     else:
@@ -44,7 +44,7 @@ def load_pykeen() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what PyKEEN and torch tell developers out of a run's log."""
+    """Keep messages of PyKEEN and torch for their developers out of the log."""
     loggers = [logging.getLogger(name) for name in ("pykeen", "torch_max_mem", "torch_max_mem.api")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -59,7 +59,11 @@ def quiet() -> Iterator[None]:
 
 
 def find_part(option: str, name: Any) -> Any:
-    """The class of PyKEEN that an option such as ``model`` or ``loss`` names. SettingsError, with near names, for none."""
+    """Find the PyKEEN class that an argument such as ``model`` or ``loss`` names.
+
+    Raises:
+        SettingsError: PyKEEN has no such class. The message lists similar names.
+    """
     from importlib import import_module
 
     load_pykeen()
@@ -69,32 +73,36 @@ def find_part(option: str, name: Any) -> Any:
         return resolver.lookup(name)
     except (KeyError, TypeError, ValueError):
         known = sorted(resolver.lookup_dict)
-        near = difflib.get_close_matches(str(name).lower(), known, 5, 0.5)
-        hint = f"near ones are: {', '.join(near)}" if near else f"known are: {', '.join(known)}"
-        raise SettingsError(f"PyKEEN has no {option} called {name!r}; {hint}") from None
+        similar = difflib.get_close_matches(str(name).lower(), known, 5, 0.5)
+        hint = f"Similar names: {', '.join(similar)}." if similar else f"Known names: {', '.join(known)}."
+        raise SettingsError(f"kg: PyKEEN has no {option} named {name!r}. {hint}") from None
 
 
-def check_pipeline(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
-    """SettingsError for options and names that PyKEEN doesn't have, and for those in ``ours``, which says what to use instead."""
+def check_pipeline(arguments: Mapping[str, Any], set_elsewhere: Mapping[str, str]) -> None:
+    """Check arguments of PyKEEN's pipeline.
+
+    Raises:
+        SettingsError: PyKEEN doesn't have an argument or a name, or an argument is in ``set_elsewhere``, which holds remedies.
+    """
     load_pykeen()
     from pykeen.pipeline import pipeline
 
-    known = sorted(set(inspect.signature(pipeline).parameters) - ours.keys())
-    for option, value in options.items():
-        if option in ours:
-            raise SettingsError(f"kg.pipeline sets {option}; {ours[option]}")
-        if option not in known:
-            near = difflib.get_close_matches(option, known, 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(known)}"
-            raise SettingsError(f"kg.pipeline sets {option!r}, which PyKEEN's pipeline does not have; {hint}")
-        if option.endswith("_kwargs") and not isinstance(value, Mapping):
-            raise SettingsError(f"kg.pipeline.{option} must be names and values, not {value!r}")
-        if option in _PARTS and value is not None:
-            find_part(option, value)
+    known = sorted(set(inspect.signature(pipeline).parameters) - set_elsewhere.keys())
+    for name, value in arguments.items():
+        if name in set_elsewhere:
+            raise SettingsError(f"kg.pipeline sets {name}. {set_elsewhere[name]}")
+        if name not in known:
+            similar = difflib.get_close_matches(name, known, 3)
+            hint = f"Did you mean {' or '.join(similar)}?" if similar else f"Known arguments: {', '.join(known)}."
+            raise SettingsError(f"kg.pipeline sets {name!r}, which PyKEEN's pipeline doesn't have. {hint}")
+        if name.endswith("_kwargs") and not isinstance(value, Mapping):
+            raise SettingsError(f"kg.pipeline.{name} is {value!r}. It must be names and values.")
+        if name in _PARTS and value is not None:
+            find_part(name, value)
 
 
 def make_factory(triples: np.ndarray, entities: int, relations: int, *, inverse: bool) -> Any:
-    """PyKEEN's form of triples (n, 3) of numbers, the numbers standing for names as well."""
+    """Make PyKEEN's triples factory from triples (n, 3) of numbers; the numbers also serve as names."""
     load_pykeen()
     from pykeen.triples import TriplesFactory
 
@@ -106,34 +114,34 @@ def make_factory(triples: np.ndarray, entities: int, relations: int, *, inverse:
     )
 
 
-def make_model(options: Mapping[str, Any], factory: Any, seed: int) -> Any:
-    """A model with fresh weights, made of those ``options`` of the pipeline that say what it is.
+def make_model(arguments: Mapping[str, Any], factory: Any, seed: int) -> Any:
+    """Make a model with fresh weights from those pipeline arguments that define a model.
 
-    Training and loading both make it here, so that weights always meet the model that they were trained in.
+    Training and loading both use this function, so that weights always fit the model they are loaded into.
     """
     from pykeen.losses import loss_resolver
     from pykeen.models import make_model_cls
     from pykeen.regularizers import regularizer_resolver
 
-    arguments = dict(options.get("model_kwargs") or {})
-    if options.get("interaction") is not None:
-        kind = make_model_cls(options["dimensions"], options["interaction"], options.get("interaction_kwargs"))
+    model_arguments = dict(arguments.get("model_kwargs") or {})
+    if arguments.get("interaction") is not None:
+        model_class = make_model_cls(arguments["dimensions"], arguments["interaction"], arguments.get("interaction_kwargs"))
     else:
-        kind = find_part("model", options["model"])
-    if options.get("loss") is not None:
-        arguments["loss"] = loss_resolver.make(options["loss"], options.get("loss_kwargs"))
-    elif options.get("loss_kwargs"):
-        arguments["loss"] = loss_resolver.make(kind.loss_default, options["loss_kwargs"])
-    if options.get("regularizer") is not None:
-        arguments["regularizer"] = regularizer_resolver.make(options["regularizer"], options.get("regularizer_kwargs"))
-    elif options.get("regularizer_kwargs"):
-        arguments["regularizer_kwargs"] = options["regularizer_kwargs"]
+        model_class = find_part("model", arguments["model"])
+    if arguments.get("loss") is not None:
+        model_arguments["loss"] = loss_resolver.make(arguments["loss"], arguments.get("loss_kwargs"))
+    elif arguments.get("loss_kwargs"):
+        model_arguments["loss"] = loss_resolver.make(model_class.loss_default, arguments["loss_kwargs"])
+    if arguments.get("regularizer") is not None:
+        model_arguments["regularizer"] = regularizer_resolver.make(arguments["regularizer"], arguments.get("regularizer_kwargs"))
+    elif arguments.get("regularizer_kwargs"):
+        model_arguments["regularizer_kwargs"] = arguments["regularizer_kwargs"]
     with quiet():
-        return kind(triples_factory=factory, random_seed=seed, **arguments)
+        return model_class(triples_factory=factory, random_seed=seed, **model_arguments)
 
 
-def takes(model: Any, argument: str) -> bool:
-    """Whether a model's class has an argument of that name."""
+def takes_argument(model: Any, argument: str) -> bool:
+    """Whether the constructor of a model's class has this argument."""
     return argument in inspect.signature(model.__init__).parameters
 
 

@@ -1,30 +1,32 @@
-"""What a PyKEEN model gives for triples of numbers, without a unit: larger is more plausible."""
+"""Raw scores of a PyKEEN model for triples of numbers. They have no unit; larger is more plausible."""
 
 from typing import Any
 
 import numpy as np
 
-_AT_ONCE = 4096
+_BATCH_SIZE = 4096
 
 
 def raw_scores(model: Any, triples: np.ndarray, *, heads: bool = False) -> np.ndarray:
-    """Scores (n,) of triples (n, 3); ``heads``: on the scale on which heads are ranked.
+    """Scores (n,) of triples (n, 3), with ``heads`` on the scale by which heads are ranked.
 
-    The two scales differ for models of inverse triples only, which rank heads as tails of the inverse relation.
+    The scales differ only for models with inverse triples, which rank heads as tails of the inverse relation.
     """
     import torch
 
     model.eval()
     scores = [np.empty(0, np.float32)]
     with torch.inference_mode():
-        for start in range(0, len(triples), _AT_ONCE):
-            batch = torch.as_tensor(np.ascontiguousarray(triples[start : start + _AT_ONCE], dtype=np.int64), device=model.device)
+        for start in range(0, len(triples), _BATCH_SIZE):
+            batch = torch.as_tensor(
+                np.ascontiguousarray(triples[start : start + _BATCH_SIZE], dtype=np.int64), device=model.device
+            )
             if heads and model.use_inverse_triples:
                 inverted = model.relation_inverter.map(batch=batch[:, [2, 1, 0]], index=1, invert=True)
-                found = model.score_hrt(inverted)
+                batch_scores = model.score_hrt(inverted)
             else:
-                found = model.predict_hrt(batch)
-            scores.append(found.squeeze(-1).float().cpu().numpy())
+                batch_scores = model.predict_hrt(batch)
+            scores.append(batch_scores.squeeze(-1).float().cpu().numpy())
     return np.concatenate(scores)
 
 
@@ -35,6 +37,6 @@ def raw_scores_of_all(model: Any, entity: int, relation: int, *, heads: bool) ->
     model.eval()
     with torch.inference_mode():
         pair = torch.tensor([[relation, entity] if heads else [entity, relation]], device=model.device)
-        found = model.predict_h(pair) if heads else model.predict_t(pair)
-    scores: np.ndarray = found.squeeze(0).float().cpu().numpy()
+        predictions = model.predict_h(pair) if heads else model.predict_t(pair)
+    scores: np.ndarray = predictions.squeeze(0).float().cpu().numpy()
     return scores

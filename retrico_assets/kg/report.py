@@ -1,4 +1,4 @@
-"""What a training shows a person: the curve as a picture, the metrics as a table."""
+"""A training in the UI: the training curve as a picture and the metrics as a table."""
 
 import base64
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _LOSS, _VALIDATION = "#3b6fb6", "#c0562b"
 
 
 def training_curve(card: Card) -> str:
-    """Markdown with the loss by epoch and, with early stopping, the validation's metric, each on a scale of its own."""
+    """Markdown with the loss by epoch and, with early stopping, the validation metric, each on its own scale."""
     if not card.losses:
         return ""
     epochs = len(card.losses)
@@ -37,7 +37,7 @@ def training_curve(card: Card) -> str:
 
 
 def metrics_rows(card: Card) -> list[dict[str, object]]:
-    """A row a metric, of the test triples."""
+    """One row for each metric of the test triples."""
     names = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
     return [{"metric": names.get(name, name), "test": value} for name, value in card.metrics.items()]
 

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from retrico_assets.kg import model_folder
-from retrico_assets.kg.train import TrainingPlan, train_model
+from retrico_assets.kg.options import TrainingOptions
+from retrico_assets.kg.train import train_model
 from retrico_assets.kg.triples import TRIPLE_COLUMNS, divide
 
 FIRMS = {f"Firm {n}": f"City {n}" for n in range(4)}
@@ -17,8 +18,15 @@ GOOD = {
     "training_loop": "lcwa",
     "optimizer": "adagrad",
 }
-PLAN = TrainingPlan("ComplEx", 32, epochs=60, batch_size=64, learning_rate=0.1, inverse_triples=True, pipeline=GOOD, seed=1)
-PLAIN = TrainingPlan("DistMult", 16, epochs=3, batch_size=64, learning_rate=0.05, seed=1)
+PLAN = TrainingOptions(
+    model="ComplEx", embedding_dim=32, epochs=60, batch_size=64, learning_rate=0.1, inverse_triples=True, pipeline=GOOD, seed=1
+)
+PLAIN = TrainingOptions(model="DistMult", embedding_dim=16, epochs=3, batch_size=64, learning_rate=0.05, seed=1)
+
+
+def plain(**changes):
+    """PLAIN with other values."""
+    return PLAIN.replace(changes)
 
 
 def said() -> list[tuple[str, str, str]]:

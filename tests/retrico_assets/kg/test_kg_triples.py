@@ -63,7 +63,7 @@ def test_relations_that_differ_in_their_dates_only_are_one_triple(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["memory", "falkordb"])
 def test_more_relations_than_a_server_gives_at_once_are_all_read(backend, tmp_path):
-    # OPEN-49: a server's cap of 10,000 rows must not pass for the whole graph
+    # FalkorDB returns 10,000 rows at most unless told otherwise, without an error.
     with empty_graph(backend, tmp_path) as graph:
         said = facts(*((f"Person {n}", "works at", f"Firm {n % 97}") for n in range(10_050)))
         graph.replace_documents(said)
@@ -79,7 +79,7 @@ def test_an_empty_graph_gives_an_empty_frame_with_its_columns(tmp_path):
     assert divided.no_evaluation
 
 
-def test_bad_rows_of_a_file_are_told_by_line_and_the_others_kept(write):
+def test_bad_rows_of_a_file_are_reported_by_line_and_the_others_kept(write):
     path = write(
         b"\xef\xbb\xbfAna\tworks at\tKestrel\r\n\nBo\tworks at\n\tlikes\tCy\nCy\tknows\tAna\t0.5\nCy\tknows\tBo\tmuch\n"
         b"\xff\tis\tbad\nDee\tknows\tAna\tnan\n"
@@ -90,11 +90,11 @@ def test_bad_rows_of_a_file_are_told_by_line_and_the_others_kept(write):
         ("Cy", "knows", "Ana", 0.5),
     ]
     assert read.bad_rows == {
-        "facts.tsv, line 3": "it has 2 columns; head, relation, tail (and perhaps a score) are wanted",
-        "facts.tsv, line 4": "its head is blank",
-        "facts.tsv, line 6": "its score 'much' is no number",
-        "facts.tsv, line 7": "it is no UTF-8 (invalid start byte at byte 0)",
-        "facts.tsv, line 8": "its score 'nan' is no number",
+        "facts.tsv, line 3": "has 2 columns instead of three or four: head, relation, tail and an optional score",
+        "facts.tsv, line 4": "the head is blank",
+        "facts.tsv, line 6": "the score 'much' is not a number",
+        "facts.tsv, line 7": "is not UTF-8 (invalid start byte at byte 0)",
+        "facts.tsv, line 8": "the score 'nan' is not a number",
     }
     assert read.revision is None
 
@@ -104,14 +104,27 @@ def test_a_csv_may_quote_its_commas(write):
     assert rows(read.frame) == [("Ruiz, Ana", "works at", "Kestrel")]
 
 
+def test_a_quoted_field_of_a_csv_may_hold_a_line_break(write):
+    content = 'Ana,works at,"Kestrel\nLabs"\nBo,works at\n\nCy,knows,Ana\r\n"Dee\u2028Fox",knows,Ana\n'
+    read = read_files(write(content, "facts.csv"))
+    assert rows(read.frame) == [("Ana", "works at", "Kestrel Labs"), ("Cy", "knows", "Ana"), ("Dee Fox", "knows", "Ana")]
+    assert list(read.bad_rows) == ["facts.csv, line 3"]
+
+
+def test_a_row_of_a_csv_that_is_not_utf_8_is_reported_and_the_others_kept(write):
+    read = read_files(write(b"Ana,knows,Bo\n\xff,knows,Bo\nCy,knows,Bo\n", "facts.csv"))
+    assert rows(read.frame) == [("Ana", "knows", "Bo"), ("Cy", "knows", "Bo")]
+    assert list(read.bad_rows) == ["facts.csv, line 2"]
+
+
 def test_an_empty_file_gives_an_empty_frame(write):
     assert read_files(write("")).frame.empty
 
 
-def test_a_missing_place_is_refused_with_its_name(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(SettingsError, match=r"nowhere\.tsv, which does not exist"):
         read_files(tmp_path / "nowhere.tsv")
-    with pytest.raises(SettingsError, match=r"no train\.txt in it"):
+    with pytest.raises(SettingsError, match=r"has no train\.txt"):
         read_files(tmp_path)
 
 
@@ -166,7 +179,7 @@ def test_another_seed_draws_another_split(write):
     assert fingerprint(divide(frame, SPLIT, 1).frame) == fingerprint(divide(frame, SPLIT, 1).frame)
 
 
-OPEN_39 = {
+TOO_FEW = {
     "triples": [("ana", "WORKS_AT", "kestrel"), ("bo", "WORKS_AT", "kestrel"), ("cy", "KNOWS", "ana")],
     "no_triples": [],
     "one_triple": [("a", "R", "b")],
@@ -174,16 +187,16 @@ OPEN_39 = {
 }
 
 
-@pytest.mark.parametrize("case", OPEN_39)
+@pytest.mark.parametrize("case", TOO_FEW)
 def test_too_few_triples_are_all_in_train_and_there_is_a_reason(case):
-    # OPEN-39: PyKEEN's own split raises for these
-    divided = divide(_read(OPEN_39[case]), SPLIT)
-    assert len(divided.frame) == len(set(OPEN_39[case]))
+    # PyKEEN's own split raises for these (pykeen/pykeen#1410).
+    divided = divide(_read(TOO_FEW[case]), SPLIT)
+    assert len(divided.frame) == len(set(TOO_FEW[case]))
     assert set(divided.frame["split"]) <= {"train"}
     assert "too few" in divided.no_evaluation
 
 
-def test_many_triples_that_share_nothing_are_all_in_train():
+def test_triples_that_share_no_entity_are_all_in_train():
     divided = divide(_read([(f"a{n}", "r", f"b{n}") for n in range(50)]), SPLIT)
     assert splits(divided.frame) == {"train": 50}
     assert "share" in divided.no_evaluation
@@ -192,7 +205,7 @@ def test_many_triples_that_share_nothing_are_all_in_train():
 def test_a_split_without_evaluation_may_be_asked_for():
     divided = divide(_read([(f"a{n % 5}", "r", f"b{n % 7}") for n in range(35)]), [1, 0, 0])
     assert splits(divided.frame) == {"train": 35}
-    assert divided.no_evaluation == "the split leaves nothing for validation and test"
+    assert divided.no_evaluation == "kg.split has no share for validation and test"
 
 
 def _read(said):
