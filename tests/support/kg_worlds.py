@@ -9,7 +9,7 @@ from retrico_assets.kg.triples import TRIPLE_COLUMNS, divide
 
 FIRMS = {f"Firm {n}": f"City {n}" for n in range(4)}
 PEOPLE = {f"Person {n}": f"Firm {n % 4}" for n in range(32)}
-UNSAID = ("Person 5", "lives in", "City 1")
+UNSTATED = ("Person 5", "lives in", "City 1")
 GOOD = {
     "model_kwargs": {"entity_initializer": "xavier_uniform_", "relation_initializer": "xavier_uniform_"},
     "regularizer": "powersum",
@@ -29,12 +29,12 @@ def plain(**changes):
     return PLAIN.replace(changes)
 
 
-def said() -> list[tuple[str, str, str]]:
-    """What holds in this world, without UNSAID."""
+def true_triples() -> list[tuple[str, str, str]]:
+    """The triples of this world, without UNSTATED."""
     triples = [(firm, "located in", city) for firm, city in FIRMS.items()]
     for person, firm in PEOPLE.items():
         triples += [(person, "works at", firm), (person, "lives in", FIRMS[firm])]
-    return [triple for triple in triples if triple != UNSAID]
+    return [triple for triple in triples if triple != UNSTATED]
 
 
 def frame_of(triples, ids=lambda name: name):
@@ -46,6 +46,6 @@ def frame_of(triples, ids=lambda name: name):
 
 def train(folder, plan=PLAIN, triples=None, ids=lambda name: name, shares=(0.8, 0.1, 0.1), **options):
     """Train on a divided frame of the world, as the asset does; the folder of the version."""
-    divided = divide(frame_of(said() if triples is None else triples, ids), shares, plan.seed)
+    divided = divide(frame_of(true_triples() if triples is None else triples, ids), shares, plan.seed)
     with model_folder.training_lock(folder):
         return train_model(divided.frame, plan, folder, no_evaluation=divided.no_evaluation, **options)

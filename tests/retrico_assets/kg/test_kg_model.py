@@ -18,7 +18,7 @@ from retrico_assets.kg.predict import complete
 from retrico_assets.kg.report import training_curve
 from retrico_assets.kg.score import KGModel
 from retrico_assets.kg.vectors import KG_ENTITY_INDEX, KG_RELATION_INDEX, store_vectors
-from tests.support.kg_worlds import FIRMS, GOOD, PEOPLE, PLAIN, PLAN, UNSAID, frame_of, plain, said, train
+from tests.support.kg_worlds import FIRMS, GOOD, PEOPLE, PLAIN, PLAN, UNSTATED, frame_of, plain, train, true_triples
 from tests.support.projects import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -38,21 +38,21 @@ def elsewhere(code, *arguments, **options):
 
 
 def test_known_facts_are_plausible_and_false_ones_are_not(model):
-    true = model.score(said())
+    true = model.score(true_triples())
     false = model.score([(person, "lives in", FIRMS[f"Firm {(int(firm[-1]) + 1) % 4}"]) for person, firm in PEOPLE.items()])
     assert all(0 <= score <= 1 for score in [*true, *false])
     assert np.median(true) > 0.9 > 0.1 > np.median(false)
 
 
 def test_what_nobody_said_is_predicted_from_what_was_said(model):
-    head, relation, tail = UNSAID
+    head, relation, tail = UNSTATED
     for best, second in (model.predict(head, relation, None, 2), model.predict(None, relation, tail, 2)):
-        assert best[:3] == UNSAID
+        assert best[:3] == UNSTATED
         assert best[3] > 0.8 > 0.3 > second[3]
 
 
 def test_predictions_leave_out_what_is_known_and_are_ranked(model):
-    known = set(said())
+    known = set(true_triples())
     for found in (model.predict("Person 2", "lives in", None, 100), model.predict(None, "lives in", "City 3", 100)):
         assert found
         assert not known & {one[:3] for one in found}
@@ -84,7 +84,7 @@ def test_the_card_holds_counts_losses_and_metrics(model):
     card = model.card
     assert card.model == "ComplEx"
     assert card.counts["entities"] == 40
-    assert card.counts["train"] + card.counts["validation"] + card.counts["test"] == len(said())
+    assert card.counts["train"] + card.counts["validation"] + card.counts["test"] == len(true_triples())
     assert set(card.metrics) == {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"}
     assert 0 < card.metrics["mrr"] <= 1
     assert card.losses[-1] < card.losses[0]
@@ -103,7 +103,7 @@ def test_a_model_knows_when_it_is_older_than_the_graph(model, tmp_path):
 
 def test_another_process_loads_the_model_and_gives_the_same_scores(model):
     # B1.3: the reference can't load what it saved
-    asked = [*said()[:20], UNSAID, ("newcomer", "works at", "Firm 1")]
+    asked = [*true_triples()[:20], UNSTATED, ("newcomer", "works at", "Firm 1")]
     code = (
         "import json, sys; from pathlib import Path; from retrico_assets.kg.score import KGModel\n"
         "m = KGModel.open(Path(sys.argv[1])); a = json.loads(sys.argv[2])\n"
@@ -121,7 +121,7 @@ def test_any_model_is_trained_loaded_and_its_vectors_stored(name, tmp_path):
     version = train(tmp_path, plan)
     trained = KGModel(version)
     loaded = KGModel(version)
-    assert trained.score(said()) == loaded.score(said())
+    assert trained.score(true_triples()) == loaded.score(true_triples())
     assert len(trained.predict(None, "lives in", "City 1", 3)) == 3
     store = MemoryVectorStore()
     written = store_vectors(store, loaded)
@@ -162,7 +162,7 @@ def test_vectors_of_the_same_training_are_left_and_those_of_a_new_one_replace_th
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(tmp_path):
     def losses_and_scores(name, seed):
         version = train(tmp_path / name, plain(seed=seed), shares=(1, 0, 0))  # only the training is drawn anew
-        return read_card(version).losses, KGModel(version).score(said())
+        return read_card(version).losses, KGModel(version).score(true_triples())
 
     assert losses_and_scores("a", 7) == losses_and_scores("b", 7)
     assert losses_and_scores("a", 7) != losses_and_scores("c", 8)
@@ -208,7 +208,7 @@ def test_every_option_of_the_pipeline_is_passed_on(tmp_path):
     plan = plain(model="complex", inverse_triples=True, pipeline=pipeline)
     version = train(tmp_path, plan)
     assert read_card(version).options["loss"] == "crossentropy"
-    assert KGModel(version).score(said()) == KGModel(version).score(said())
+    assert KGModel(version).score(true_triples()) == KGModel(version).score(true_triples())
     sampled = {"negative_sampler": "bernoulli", "loss": "nssa", "loss_kwargs": {"margin": 6.0, "adversarial_temperature": 1.0}}
     version = train(tmp_path, plain(negatives=4, pipeline=sampled))
     assert read_card(version).options["negative_sampler_kwargs"] == {"num_negs_per_pos": 4}
@@ -239,12 +239,12 @@ def test_invalid_options_are_refused_and_the_earlier_model_stays(change, message
         train(tmp_path, plain(**change))
     assert current_version(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([before.name, "current.json", "training.lock"])
-    assert None not in KGModel.open(tmp_path).score(said())
+    assert None not in KGModel.open(tmp_path).score(true_triples())
 
 
 def test_a_killed_training_leaves_the_earlier_model(tmp_path):
     before = train(tmp_path, PLAIN)
-    scores = KGModel.open(tmp_path).score(said())
+    scores = KGModel.open(tmp_path).score(true_triples())
     code = (
         "import sys; from pathlib import Path\n"
         "sys.path.insert(0, '.')\n"
@@ -261,7 +261,7 @@ def test_a_killed_training_leaves_the_earlier_model(tmp_path):
         process.kill()
         process.stdout.close()
     assert current_version(tmp_path) == before
-    assert KGModel.open(tmp_path).score(said()) == scores
+    assert KGModel.open(tmp_path).score(true_triples()) == scores
     after = train(tmp_path, plain(epochs=4))  # it needs no lock to be freed, and removes what the killed one left
     assert current_version(tmp_path) == after
     assert not list(tmp_path.glob(".training-*"))
@@ -270,7 +270,7 @@ def test_a_killed_training_leaves_the_earlier_model(tmp_path):
 def test_the_previous_version_is_kept_for_its_readers_and_older_ones_are_removed(tmp_path):
     versions = [train(tmp_path, plain(epochs=epochs)) for epochs in (1, 2, 3)]
     assert [version.exists() for version in versions] == [False, True, True]
-    assert None not in KGModel(versions[1]).score(said())
+    assert None not in KGModel(versions[1]).score(true_triples())
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path):
@@ -280,7 +280,7 @@ def test_a_missing_or_damaged_file_is_named(tmp_path):
     weights = (version / "weights.pt").read_bytes()
     (version / "weights.pt").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(StoreError, match=r"weights\.pt can't be read"):
-        KGModel(version).score(said())
+        KGModel(version).score(true_triples())
     (version / "entities.json").write_text("[")
     with pytest.raises(StoreError, match=r"entities\.json can't be read"):
         KGModel(version)
@@ -324,7 +324,7 @@ def test_a_thousand_triples_and_a_prediction_among_thousands_are_quick(tmp_path)
 
 def test_names_are_resolved_by_identity_key(model):
     found = complete(model, "Lives  IN", head="person 5", top=2)
-    assert (found[0].head, found[0].relation, found[0].tail) == UNSAID
+    assert (found[0].head, found[0].relation, found[0].tail) == UNSTATED
     assert not found[0].stated
     assert len(found) == 2
     one = complete(model, "works at", head="Person 1", tail="the firm 1")

@@ -14,7 +14,7 @@ from retrico_assets.kg.triples import divide, read_graph
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
-from tests.support.kg_worlds import PLAN, UNSAID, said
+from tests.support.kg_worlds import PLAN, UNSTATED, true_triples
 from tests.support.query_world import facts
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def sources(tmp_path_factory):
     """The world in a graph, and a model of it in a data folder."""
     data = tmp_path_factory.mktemp("data")
     graph = MemoryGraphStore()
-    documents = facts(*said())
+    documents = facts(*true_triples())
     graph.replace_documents(documents)
     read = read_graph(graph)
     divided = divide(read.frame, seed=PLAN.seed)
@@ -54,18 +54,18 @@ def test_stated_relations_are_scored_by_the_model(sources):
 
 
 def test_what_the_graph_does_not_state_joins_the_subgraph_marked_as_predicted(sources):
-    found = ask(sources, f"{UNSAID[0]} lives in?")
-    assert found[UNSAID].properties["predicted"] is True
-    assert found[UNSAID].score > 0.8
-    assert found[UNSAID].chunk_ids == ()
-    assert [triple for triple, relation in found.items() if relation.properties.get("predicted")] == [UNSAID]
+    found = ask(sources, f"{UNSTATED[0]} lives in?")
+    assert found[UNSTATED].properties["predicted"] is True
+    assert found[UNSTATED].score > 0.8
+    assert found[UNSTATED].chunk_ids == ()
+    assert [triple for triple, relation in found.items() if relation.properties.get("predicted")] == [UNSTATED]
 
 
 def test_what_came_after_the_training_keeps_its_own_score_and_the_model_is_older_than_the_graph(sources):
     graph, model = sources.graph, sources.kg
     assert isinstance(model, KGModel)
     assert not model.stale_against(graph.revision())
-    graph.replace_documents(facts(("Newcomer", "works at", "Firm 2"), UNSAID, first=1000))
+    graph.replace_documents(facts(("Newcomer", "works at", "Firm 2"), UNSTATED, first=1000))
     assert model.stale_against(graph.revision())
     relation = ask(sources, "Newcomer works at?")["Newcomer", "works at", "Firm 2"]
     assert relation.properties["score_source"] == "graph"
@@ -74,8 +74,8 @@ def test_what_came_after_the_training_keeps_its_own_score_and_the_model_is_older
     assert model.unknown([newcomer]) == [newcomer]
     old, unscored = model.caveats(graph.revision(), {entity.id: entity.label for entity in graph.entities()})
     assert "older than the graph" in old
-    assert unscored.endswith(": Newcomer")
+    assert unscored.endswith(": Newcomer.")
     # what the graph has come to state is no prediction any more
-    assert UNSAID[2] not in [one.tail for one in complete(model, "lives in", head="Person 5", graph=graph)]
-    assert UNSAID[2] in [one.tail for one in complete(model, "lives in", head="Person 5")]
+    assert UNSTATED[2] not in [one.tail for one in complete(model, "lives in", head="Person 5", graph=graph)]
+    assert UNSTATED[2] in [one.tail for one in complete(model, "lives in", head="Person 5")]
     assert complete(model, "lives in", head="Person 5", tail="City 1", graph=graph)[0].stated
