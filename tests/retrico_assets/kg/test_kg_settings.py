@@ -31,7 +31,7 @@ def test_the_place_of_triples_is_relative_to_the_project_file(settings, tmp_path
     ("text", "message"),
     [
         ("kg: {split: [0.8, 0.3, 0.1]}", r"kg\.split: .*add up to 1"),
-        ("kg: {epoch: 3}", r"kg\.epoch is an unknown key\. Known keys: triples, split, model"),
+        ("kg: {epoch: 3}", r"kg\.epoch is an unknown key\. Known keys: model, embedding_dim"),
         ("kg: {epochs: 0}", r"kg\.epochs is 0\. It must be greater than 0\."),
         ("kg: {on_nodes: nodes}", r"kg\.on_nodes is 'nodes'\. It must be true or false\."),
         ("kg: {learning_rate: -1}", r"kg\.learning_rate is -1\. It must be greater than 0\."),
