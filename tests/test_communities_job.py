@@ -162,7 +162,7 @@ def test_a_model_that_fails_fails_the_check_and_nothing_else(tmp_path):
             project.stop()
 
 
-def test_an_empty_corpus_is_a_success_with_nothing_in_it(tmp_path):  # OPEN-38
+def test_an_empty_corpus_is_a_success_with_nothing_in_it(tmp_path):
     project = make_project(tmp_path, {"a.txt": ""})
     try:
         project.build()

@@ -1,4 +1,4 @@
-"""The graph falls into communities, which are summarised, embedded and shown."""
+"""Assets of communities: detected, summarised, embedded and drawn."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,12 +21,12 @@ from retrico_assets.project import BuildLock, ProjectResource
 from retrico_assets.run_config import RunConfig, fields_of
 
 _EACH_IN_ONE = dg.AssetCheckSpec(
-    "each_entity_in_one", asset="communities", description="On each level every entity of the graph is in exactly one community."
+    "each_entity_in_one", asset="communities", description="On each level, every entity of the graph is in exactly one community."
 )
 _ALL_SUMMARISED = dg.AssetCheckSpec(
     "all_summarised",
     asset="community_summaries",
-    description="The language model wrote a summary of every community that it was asked to.",
+    description="The language model wrote a summary for every community it was given.",
 )
 
 
@@ -51,17 +51,17 @@ def communities(
 ) -> dg.MaterializeResult:
     """Entities that belong together, level by level, in the graph store.
 
-    Idempotent: detected again only if relations or options have changed, and only what differs is written. A community
-    with the same members keeps its id, title, summary and vector.
+    Idempotent: communities are detected again only if relations or options have changed, and only differences are written. A
+    community with the same members keeps its id, title, summary and vector.
     """
     watch = report.Stopwatch()
     options = config.replace_in(project.settings.communities)
     with graph_store.connect() as store:
         update = update_communities(store, options, _state(project, "communities.json"))
     context.log.info(
-        f"{update.method}: {len(update.communities):,} communities on {len(update.levels)} levels"
+        f"Detected {len(update.communities):,} communities on {len(update.levels)} levels by {update.method}."
         if update.detected
-        else "nothing has changed: nothing was detected"
+        else "The graph has not changed, so communities were not detected again."
     )
     return dg.MaterializeResult(
         metadata=_update_metadata(update) | watch.rates(update.entities), check_results=[_each_in_one(update)]
@@ -79,7 +79,7 @@ def community_summaries(
     models: ModelsResource,
     build_lock: BuildLock,
 ) -> dg.MaterializeResult:
-    """A title and a summary of each community: by the language model if the project has one, else extractive.
+    """A title and a summary of each community, by the language model if the project has one, else extractive.
 
     Idempotent: only communities whose members, relations, chunks or parts have changed are summarised again.
     """
@@ -102,7 +102,7 @@ def community_summaries(
     finally:
         if llm:
             llm.close()
-    # What a limit left out is as it was asked for; an extractive summary stands in for it, as for what failed.
+    # Communities beyond token_limit are not failures. They have an extractive summary, like those that failed.
     failed = len(result.failures) - result.not_asked
     return dg.MaterializeResult(
         metadata=metadata | watch.rates(result.by_model + result.extractive),
@@ -125,10 +125,10 @@ def community_embeddings(
     models: ModelsResource,
     build_lock: BuildLock,
 ) -> dg.MaterializeResult:
-    """A vector of each community's title and summary. Idempotent: only texts that are new are embedded, gone ones deleted.
+    """A vector of each community's title and summary.
 
-    A text that communities of several levels share is embedded once. An entity alone is not embedded as a community: its name is
-    in entity_embeddings.
+    Idempotent: only new texts are embedded, and vectors of removed texts are deleted. A text that communities of several levels
+    share is embedded once. A community of one entity has no vector: its name is in entity_embeddings.
     """
     watch = report.Stopwatch()
     with graph_store.connect() as store:
@@ -149,15 +149,15 @@ def community_embeddings(
 @dg.asset(group_name="communities", kinds={"html"}, deps=["community_summaries"])
 @told_plainly
 def community_report(project: ProjectResource, graph_store: GraphStoreResource) -> dg.MaterializeResult:
-    """The communities drawn and listed, here and in an HTML file that opens without a network."""
+    """The communities as pictures and tables, in the UI and in an HTML file that needs no network."""
     with graph_store.connect() as store:
-        found = store.communities()
+        stored = store.communities()
         names = {entity.id: entity.label for entity in store.entities()}
         graph = weighted_graph(names, map(relation_row, store.relations()))
-    figures = level_figures(found, level_modularity(graph, found))
-    page = CommunityPage(graph, found, figures, names)
+    figures = level_figures(stored, level_modularity(graph, stored))
+    page = CommunityPage(graph, stored, figures, names)
     file = project.settings.data_folder / "reports" / "communities.html"
-    rewritten = _write_if_new(file, page.html().encode("utf-8", "replace"))
+    rewritten = _write_if_changed(file, page.html().encode("utf-8", "replace"))
     top = page.top()
     return dg.MaterializeResult(
         metadata={
@@ -170,7 +170,7 @@ def community_report(project: ProjectResource, graph_store: GraphStoreResource) 
     )
 
 
-def _write_if_new(file: Path, content: bytes) -> bool:
+def _write_if_changed(file: Path, content: bytes) -> bool:
     if file.is_file() and file.read_bytes() == content:
         return False
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -182,11 +182,11 @@ def _each_in_one(update: Update) -> dg.AssetCheckResult:
     members: dict[int, list[str]] = {}
     for community in update.communities:
         members.setdefault(community.level, []).extend(community.member_ids)
-    wrong = [level for level, ids in members.items() if len(ids) != update.entities or len(set(ids)) != update.entities]
+    wrong_levels = [level for level, ids in members.items() if len(ids) != update.entities or len(set(ids)) != update.entities]
     return dg.AssetCheckResult(
-        passed=not wrong,
+        passed=not wrong_levels,
         check_name=_EACH_IN_ONE.name,
-        metadata=report.listing("wrong", {f"level {level}": f"{len(set(members[level])):,} entities" for level in wrong}),
+        metadata=report.listing("wrong", {f"level {level}": f"{len(set(members[level])):,} entities" for level in wrong_levels}),
     )
 
 

@@ -1,7 +1,7 @@
 """Communities of a graph, level by level. The same graph gives the same communities, whatever the order of its rows.
 
 **Weights.** The weight between two entities is the sum over all rows between them, in both directions. A row whose weight is
-zero, negative, missing, NaN or infinite counts as no edge, and so does one from an entity to itself.
+zero, negative, missing, NaN or infinite is not an edge, and neither is a row from an entity to itself.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ from resources.records import Community, Relation
 from retrico_assets.communities.options import CommunityOptions, Method
 from retrico_assets.communities.partition import Edges, degrees, joined, modularity, partition
 
-# Never change this: community ids, and with them summaries and vectors, hang on it.
+# Never change this: community ids depend on it, and with them summaries and vectors.
 _NAMESPACE = UUID("b1a6e7a8-9c43-5a86-8a3f-64f2d25a3d0e")
-_VERSION = 1  # raise it when the same rows would give other communities
+_VERSION = 1  # increase it when the same rows would give other communities
 
 Row = tuple[str, str, float | None]
 """Head, tail and weight."""
@@ -28,28 +28,28 @@ Row = tuple[str, str, float | None]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WeightedGraph:
-    """Entity ids in order, and the edges between their places."""
+    """Entity ids in order, and the edges between their positions."""
 
     ids: tuple[str, ...]
     edges: Edges
 
     def fingerprint(self, options: CommunityOptions) -> str:
-        """SHA-256 of all that decides about the communities. Equal fingerprints promise equal communities."""
-        decisive = (_VERSION, options.detection_method, options.levels, options.resolution, options.seed)
-        digest = hashlib.sha256(repr(decisive).encode())
+        """SHA-256 of everything that the communities depend on. Equal fingerprints mean equal communities."""
+        values = (_VERSION, options.detection_method, options.levels, options.resolution, options.seed)
+        digest = hashlib.sha256(repr(values).encode())
         digest.update("\n".join(self.ids).encode("utf-8", "surrogatepass"))
         for column in (self.edges.heads, self.edges.tails, self.edges.weights):
             digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
 
     def degrees(self) -> dict[str, float]:
-        """The sum of the weights at each entity."""
+        """The sum of the weights of each entity's edges."""
         return dict(zip(self.ids, degrees(len(self.ids), self.edges).tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The communities by level, then by id, and the modularity of each level, which is that of the whole graph."""
+    """The communities by level, then by id, and the modularity of each level's partition of the whole graph."""
 
     communities: tuple[Community, ...]
     modularity: tuple[float, ...]
@@ -57,12 +57,16 @@ class Detected:
 
 
 def relation_row(relation: Relation) -> Row:
-    """What a relation weighs: its score, times the chunks that state it if there are several."""
+    """A relation as a row: weight = score x number of chunks that state it."""
     return relation.head_id, relation.tail_id, relation.score * max(1, len(relation.chunk_ids))
 
 
 def weighted_graph(ids: Iterable[str], rows: Iterable[Row]) -> WeightedGraph:
-    """The graph of these entities. StoreError for a row that names another."""
+    """Make the graph of these entities.
+
+    Raises:
+        StoreError: a row names another entity.
+    """
     order = tuple(sorted(set(ids)))
     place = {id_: index for index, id_ in enumerate(order)}
     heads: list[int] = []
@@ -71,8 +75,8 @@ def weighted_graph(ids: Iterable[str], rows: Iterable[Row]) -> WeightedGraph:
     for head, tail, weight in rows:
         if head not in place or tail not in place:
             raise StoreError(
-                f"A relation joins {head!r} and {tail!r}, and one of them is not among the entities."
-                " Detect communities when nothing else writes the graph."
+                f"A relation joins {head!r} and {tail!r}, but not both are entities of the graph. "
+                "Detect communities while nothing else writes the graph."
             )
         heads.append(place[head])
         tails.append(place[tail])
@@ -84,11 +88,11 @@ DEFAULT = CommunityOptions()
 
 
 def detect(graph: WeightedGraph, options: CommunityOptions = DEFAULT) -> Detected:
-    """The communities of each level.
+    """Detect the communities of each level.
 
-    Level 0 is the finest. Each further level joins communities of the one below, by the weights between them, until one
-    community is left, or nothing joins any, or ``options.levels`` are reached. On each level every entity is in one
-    community; one that nothing joins to others is alone.
+    Level 0 is the finest. Each further level joins communities of the level below by the weights between them, until one
+    community is left, no edges join communities, or ``options.levels`` is reached. On each level every entity is in exactly one
+    community; an entity without edges is a community of its own.
     """
     method = options.detection_method
     nodes = len(graph.ids)
@@ -97,7 +101,7 @@ def detect(graph: WeightedGraph, options: CommunityOptions = DEFAULT) -> Detecte
     while levels and len(levels) < options.levels:
         below = levels[-1]
         count = int(below.max()) + 1
-        # What joins members of one community is no edge between communities.
+        # An edge inside a community is not an edge between communities.
         between = joined(below[graph.edges.heads], below[graph.edges.tails], graph.edges.weights)
         if count == 1 or not len(between):
             break
@@ -110,7 +114,7 @@ def detect(graph: WeightedGraph, options: CommunityOptions = DEFAULT) -> Detecte
 
 
 def community_id(level: int, member_ids: Iterable[str]) -> str:
-    """The id of the community of these members: it stays as long as they do."""
+    """The id of a community, which depends on its level and its members only."""
     return str(uuid5(_NAMESPACE, f"{level}\n" + "\n".join(sorted(member_ids))))
 
 

@@ -1,4 +1,4 @@
-"""Communities as pictures: SVG made here, so that a browser needs nothing else to show them."""
+"""Pictures of communities as SVG, which a browser shows without any other file."""
 
 import math
 import re
@@ -10,82 +10,82 @@ from html import escape
 from resources.records import Community
 from retrico_assets.communities.detect import WeightedGraph
 
-MOST_COMMUNITIES = 24
-MOST_ENTITIES = 400
-MOST_EDGES = 1000
+MAX_COMMUNITIES = 24
+MAX_ENTITIES = 400
+MAX_EDGES = 1000
 
 _NODE, _GAP, _STEP = 10.0, 12.0, 6.0
-_TITLED = 12
-_LONGEST_TITLE = 30
-_TITLE_ROOM = 64.0  # half the width of a title
+_MAX_TITLES = 12
+_MAX_TITLE_LENGTH = 30
+_TITLE_RADIUS = 64.0  # half the width of a title
 _FONT = "font-family='sans-serif' font-size"
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG, and what of the graph it shows."""
+    """An SVG and a caption that says which part of the graph it shows."""
 
     svg: str
     caption: str
 
 
 def safe(text: str) -> str:
-    """A text as HTML and XML show it."""
-    return escape(_UNPRINTABLE.sub("\ufffd", text), quote=True)
+    """Escape a text for SVG and HTML; control characters become replacement characters."""
+    return escape(UNPRINTABLE.sub("\ufffd", text), quote=True)
 
 
 def drawn_level(communities: Sequence[Community]) -> int:
-    """The finest level whose communities of several members can all be drawn, else the coarsest."""
+    """The finest level whose communities of several members all fit into a picture, else the coarsest level."""
     several: defaultdict[int, int] = defaultdict(int)
     for community in communities:
         several[community.level] += len(community.member_ids) > 1
-    fitting = [level for level, number in several.items() if number <= MOST_COMMUNITIES]
+    fitting = [level for level, number in several.items() if number <= MAX_COMMUNITIES]
     return min(fitting) if fitting else max(several, default=0)
 
 
 def draw(graph: WeightedGraph, communities: Sequence[Community], names: Mapping[str, str]) -> Picture:
-    """The graph of one level's communities, each a disc of its own colour, the best-connected members in the middle.
+    """Draw the communities of one level as discs of different colours, the best-connected members in the middle.
 
-    Of a big graph the 24 largest communities are drawn, with about 400 members in proportion to their sizes, those with the
-    greatest weighted degree, and the 1,000 heaviest edges among them.
+    In a large graph, the 24 largest communities are drawn, with about 400 members in proportion to their sizes (those with the
+    largest weighted degree) and the 1,000 heaviest edges among them.
     """
     degree = graph.degrees()
-    largest = sorted(communities, key=lambda c: (-len(c.member_ids), c.id))[:MOST_COMMUNITIES]
+    largest = sorted(communities, key=lambda c: (-len(c.member_ids), c.id))[:MAX_COMMUNITIES]
     total = sum(len(community.member_ids) for community in largest)
-    share = min(1.0, MOST_ENTITIES / total) if total else 1.0
+    share = min(1.0, MAX_ENTITIES / total) if total else 1.0
     discs: list[list[str]] = []
     for community in largest:
         members = sorted((id_ for id_ in community.member_ids if id_ in degree), key=lambda id_: (-degree[id_], id_))
         discs.append(members[: max(1, math.floor(len(members) * share))] if members else [])
     radii = [_radius(len(disc)) for disc in discs]
-    titled = [number < _TITLED and len(disc) > 1 for number, disc in enumerate(discs)]
-    centres = _packed([max(radius, _TITLE_ROOM * has) for radius, has in zip(radii, titled, strict=True)])
+    titled = [number < _MAX_TITLES and len(disc) > 1 for number, disc in enumerate(discs)]
+    centres = _packed([max(radius, _TITLE_RADIUS * has_title) for radius, has_title in zip(radii, titled, strict=True)])
     spots: dict[str, tuple[float, float, int]] = {}
     for number, (disc, (x, y)) in enumerate(zip(discs, centres, strict=True)):
-        for rank, id_ in enumerate(disc):  # a sunflower: equal room for all, the first in the middle
+        for rank, id_ in enumerate(disc):  # sunflower pattern: the same area for each member, the first in the middle
             angle, distance = rank * math.pi * (3 - math.sqrt(5)), _NODE * math.sqrt(rank)
             spots[id_] = (x + distance * math.cos(angle), y + distance * math.sin(angle), number)
     edges = _edges_among(graph, set(spots))
-    parts = [_edge(spots[a], spots[b]) for a, b in edges[:MOST_EDGES]]
+    parts = [_edge(spots[a], spots[b]) for a, b in edges[:MAX_EDGES]]
     for id_, (x, y, number) in spots.items():
         label = safe(names.get(id_, id_)[:80])
         parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.6' fill='{colour(number)}'><title>{label}</title></circle>")
     for number, ((x, y), community) in enumerate(zip(centres, largest, strict=True)):
         if titled[number]:
             title = community.title or names.get(community.member_ids[0], "")
-            shown = title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1] + "…"
+            shown = title if len(title) <= _MAX_TITLE_LENGTH else title[: _MAX_TITLE_LENGTH - 1] + "…"
             low = y + radii[number] + 6
             parts.append(f"<text x='{x:.1f}' y='{low:.1f}' text-anchor='middle' {_FONT}='9' fill='#333'>{safe(shown)}</text>")
     caption = (
         f"{len(spots):,} of {len(graph.ids):,} entities in {len(largest):,} of {len(communities):,} communities,"
-        f" {min(len(edges), MOST_EDGES):,} of {len(graph.edges):,} edges"
+        f" {min(len(edges), MAX_EDGES):,} of {len(graph.edges):,} edges"
     )
     return Picture(_framed(parts, centres, radii), caption)
 
 
 def histogram(communities: Sequence[Community]) -> str:
-    """How many communities of each size there are, a group of bars a level, as SVG. Sizes are grouped by powers of two."""
+    """Draw the number of communities by size as SVG, with one bar for each level. Sizes are grouped by powers of two."""
     levels = sorted({community.level for community in communities})
     counts: defaultdict[tuple[int, int], int] = defaultdict(int)
     for community in communities:
@@ -99,7 +99,7 @@ def histogram(communities: Sequence[Community]) -> str:
         for number, level in enumerate(levels):
             count = counts[step, level]
             if count:
-                # Logarithmic: single entities would leave the rest invisible.
+                # Logarithmic, since communities of one entity would dwarf the others.
                 height = 110 * (math.log1p(count) / math.log1p(tallest))
                 x, y = left + number * 14, 130 - height
                 parts.append(f"<rect x='{x}' y='{y:.1f}' width='12' height='{height:.1f}' fill='{colour(level)}'/>")
@@ -116,15 +116,15 @@ def histogram(communities: Sequence[Community]) -> str:
 
 
 def colour(number: int) -> str:
-    """Colours that stay apart from each other, by the golden angle."""
+    """A colour for a number; neighbouring numbers differ clearly (golden angle)."""
     return f"hsl({number * 137.508 % 360:.0f},62%,{42 + 12 * (number // 8 % 2)}%)"
 
 
 def _edges_among(graph: WeightedGraph, ids: set[str]) -> list[tuple[str, str]]:
     """The edges between these entities, heaviest first."""
     rows = zip(graph.edges.heads.tolist(), graph.edges.tails.tolist(), graph.edges.weights.tolist(), strict=True)
-    found = [(-weight, graph.ids[a], graph.ids[b]) for a, b, weight in rows if graph.ids[a] in ids and graph.ids[b] in ids]
-    return [(a, b) for _, a, b in sorted(found)]
+    edges = [(-weight, graph.ids[a], graph.ids[b]) for a, b, weight in rows if graph.ids[a] in ids and graph.ids[b] in ids]
+    return [(a, b) for _, a, b in sorted(edges)]
 
 
 def _radius(nodes: int) -> float:
@@ -132,7 +132,7 @@ def _radius(nodes: int) -> float:
 
 
 def _packed(radii: Sequence[float]) -> list[tuple[float, float]]:
-    """Centres of discs that don't overlap: each takes the first free place on a spiral from the middle."""
+    """Centres of discs that don't overlap: each disc takes the first free position on a spiral from the middle."""
     centres: list[tuple[float, float]] = []
     for number, radius in enumerate(radii):
         turn = 0
@@ -148,8 +148,8 @@ def _packed(radii: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _edge(a: tuple[float, float, int], b: tuple[float, float, int]) -> str:
-    look = f"stroke='{colour(a[2])}' stroke-opacity='.45'" if a[2] == b[2] else "stroke='#999' stroke-opacity='.3'"
-    return f"<line x1='{a[0]:.1f}' y1='{a[1]:.1f}' x2='{b[0]:.1f}' y2='{b[1]:.1f}' {look}/>"
+    style = f"stroke='{colour(a[2])}' stroke-opacity='.45'" if a[2] == b[2] else "stroke='#999' stroke-opacity='.3'"
+    return f"<line x1='{a[0]:.1f}' y1='{a[1]:.1f}' x2='{b[0]:.1f}' y2='{b[1]:.1f}' {style}/>"
 
 
 def _framed(parts: Sequence[str], centres: Sequence[tuple[float, float]], radii: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""What of a community is embedded, each text once."""
+"""The text of a community that is embedded, and an embedder that embeds a repeated text once."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ def embedding_text(community: Community) -> str:
 
 
 class EmbedderOfRepeatedTexts(Embedder):
-    """Another embedder, asked once for each text that comes several times in ``texts``, as that of a community on two levels."""
+    """Embeds a text that occurs several times in ``texts`` only once, such as that of a community on two levels."""
 
     def __init__(self, embedder: Embedder, texts: Iterable[str]) -> None:
         self.calls = 0
@@ -25,13 +25,16 @@ class EmbedderOfRepeatedTexts(Embedder):
 
     @property
     def name(self) -> str:
+        """The name of the wrapped embedder."""
         return self._embedder.name
 
     @property
     def dimension(self) -> int:
+        """The dimension of the wrapped embedder."""
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed texts as the wrapped embedder does."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         before = self._embedder.calls
         vectors = dict(zip(new, self._embedder.embed(new), strict=True)) if new else {}

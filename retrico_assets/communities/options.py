@@ -16,7 +16,7 @@ class CommunityOptions(Options):
     method: Literal["auto", "louvain", "leiden"] = Field(
         default="auto", description="How to detect. auto is leiden if graspologic-native is installed, else louvain."
     )
-    levels: int = Field(default=3, ge=1, le=10, description="The most levels to detect. Level 0 is the finest.")
+    levels: int = Field(default=3, ge=1, le=10, description="Largest number of levels. Level 0 is the finest.")
     resolution: float = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="A greater value gives more and smaller communities."
     )
@@ -24,13 +24,11 @@ class CommunityOptions(Options):
     top_k: int = Field(
         default=10, ge=1, le=100, description="How many of the best-connected members represent a community in its summary."
     )
-    token_budget: int = Field(
-        default=2000, ge=200, description="The most tokens of one community that the language model is shown."
-    )
+    token_budget: int = Field(default=2000, ge=200, description="Largest number of tokens of a community's content in a prompt.")
     token_limit: int | None = Field(
         default=None,
         ge=0,
-        description="The most tokens for all requests and replies of one run. With 0 all summaries are extractive.",
+        description="Largest number of tokens for all requests and replies of a run. With 0, all summaries are extractive.",
     )
 
     @field_validator("method")
@@ -42,7 +40,7 @@ class CommunityOptions(Options):
 
     @property
     def detection_method(self) -> Method:
-        """The method in force: "auto" is leiden if graspologic-native is installed, else louvain."""
+        """The method to use: for "auto", leiden if graspologic-native is installed, else louvain."""
         if self.method == "auto":
             return "louvain" if find_spec("graspologic_native") is None else "leiden"
         return cast(Method, self.method)

@@ -1,26 +1,24 @@
-"""The report on communities: tables and pictures as one HTML file that needs no network, and as Markdown for the UI."""
+"""The report on communities: one HTML file that needs no network, and Markdown for the Dagster UI."""
 
 import base64
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 
 from resources.records import Community
 from retrico_assets.communities.detect import WeightedGraph
-from retrico_assets.communities.drawing import Picture, draw, drawn_level, histogram, safe
+from retrico_assets.communities.drawing import UNPRINTABLE, Picture, draw, drawn_level, histogram
 from retrico_assets.communities.update import LevelFigures
 
 _TOP = 20
-_ROWS_A_LEVEL = 200
+_ROWS_PER_LEVEL = 200
 _NAMED = 8
-_STYLE = (
-    "body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;width:100%;margin:1em 0}"
-    "td,th{border:1px solid #ddd;padding:.3em .6em;text-align:left;vertical-align:top}"
-    "th{background:#f4f4f4}td.n{text-align:right}svg{max-width:100%;height:auto}"
-)
 
 
 class CommunityPage:
-    """What there is to see of a graph's communities. ``names``: display name by entity id; ``graph``: what was detected from."""
+    """The communities of ``graph`` as pictures and tables. ``names`` are display names by entity id."""
 
     def __init__(
         self, graph: WeightedGraph, communities: Sequence[Community], levels: Sequence[LevelFigures], names: Mapping[str, str]
@@ -45,7 +43,7 @@ class CommunityPage:
         return shown
 
     def markdown(self) -> str:
-        """The pictures, for Dagster's UI."""
+        """The pictures as Markdown."""
         return "\n\n".join(
             [
                 f"**Level {self.level}:** {self.picture.caption}",
@@ -56,29 +54,27 @@ class CommunityPage:
         )
 
     def html(self) -> str:
-        """The whole report."""
-        levels = _table(
-            ("level", "communities", "largest", "of one entity", "modularity"),
-            [(f.level, f"{f.communities:,}", f"{f.largest:,}", f"{f.alone:,}", f"{f.modularity:.4f}") for f in self._levels],
+        """The report as one HTML page."""
+        shown = [c for figures in reversed(self._levels) for c in self._of_level(figures.level)[:_ROWS_PER_LEVEL]]
+        page = (
+            _environment()
+            .get_template("page.html")
+            .render(
+                levels=self._levels,
+                level=self.level,
+                caption=self.picture.caption,
+                picture=Markup(self.picture.svg),
+                sizes=Markup(self.sizes),
+                communities=[(community, self._best_members(community)) for community in shown],
+                hidden=len(self._communities) - len(shown),
+            )
         )
-        shown = [c for f in reversed(self._levels) for c in self._of_level(f.level)[:_ROWS_A_LEVEL]]
-        rows = [(c.level, len(c.member_ids), c.title, c.summary, self._best_members(c), c.id) for c in shown]
-        left = len(self._communities) - len(rows)
-        more = f"<p>and {left:,} more, smaller or of one entity</p>" if left else ""
-        body = (
-            f"<h1>Communities</h1>{levels}<h2>Level {self.level}</h2><p>{safe(self.picture.caption)}</p>{self.picture.svg}"
-            f"<h2>Sizes</h2><p>Communities by number of entities; bars are logarithmic.</p>{self.sizes}"
-            "<h2>What they are about</h2>" + _table(("level", "members", "title", "summary", "best connected", "id"), rows) + more
-        )
-        return (
-            "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Communities</title>"
-            f"<style>{_STYLE}</style></head><body>{body}</body></html>\n"
-        )
+        return UNPRINTABLE.sub("\ufffd", page)
 
     def _of_level(self, level: int) -> list[Community]:
-        """Largest first; those of one entity only where there are no others."""
-        found = [community for community in self._communities if community.level == level]
-        return [community for community in found if len(community.member_ids) > 1] or found
+        """Communities of a level, largest first; communities of one entity only if there are no others."""
+        communities = [community for community in self._communities if community.level == level]
+        return [community for community in communities if len(community.member_ids) > 1] or communities
 
     def _best_members(self, community: Community) -> str:
         known = [id_ for id_ in community.member_ids if id_ in self._degree]
@@ -87,10 +83,9 @@ class CommunityPage:
         return ", ".join(self._names.get(id_, id_) for id_ in best[:_NAMED]) + more
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    head = "".join(f"<th>{safe(cell)}</th>" for cell in header)
-    lines = "".join("<tr>" + "".join(f"<td>{safe(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(loader=PackageLoader("retrico_assets.communities"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def _base64(svg: str) -> str:

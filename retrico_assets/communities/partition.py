@@ -1,8 +1,8 @@
 """One partition of a weighted graph, by the Louvain method (networkx) or the Leiden method (graspologic-native).
 
-Both maximise modularity greedily in a random order of nodes that the seed fixes. Blondel et al. 2008, "Fast unfolding of
-communities in large networks"; Traag et al. 2019, "From Louvain to Leiden". Leiden is several times faster here, and never
-leaves a community whose parts are not connected.
+Both maximise modularity greedily and visit nodes in a random order, which the seed fixes. Blondel et al. 2008, "Fast unfolding
+of communities in large networks"; Traag et al. 2019, "From Louvain to Leiden". Leiden is several times faster here, and its
+communities are always connected.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Weights = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Edges:
-    """Edges of an undirected graph, ordered by their ends: those of ``joined``, so that each pair comes once."""
+    """Edges of an undirected graph as ``joined`` makes them: ordered by their ends, each pair once."""
 
     heads: Places
     tails: Places
@@ -29,11 +29,11 @@ class Edges:
 
 
 def joined(heads: Places, tails: Places, weights: Weights) -> Edges:
-    """Edges from rows in any order and direction, with the rule of detect.py for weights. Heads come before their tails."""
+    """Make edges from rows in any order and direction, with the rule of detect.py for weights. Heads are less than tails."""
     usable = (heads != tails) & np.isfinite(weights) & (weights > 0)
     heads, tails, weights = heads[usable], tails[usable], weights[usable]
     heads, tails = np.minimum(heads, tails), np.maximum(heads, tails)
-    if len(weights) and weights.max() > 1e150:  # sums of such would overflow
+    if len(weights) and weights.max() > 1e150:  # their sums would overflow
         weights = weights / weights.max()
     order = np.lexsort((weights, tails, heads))  # a sum of floats depends on its order
     heads, tails, weights = heads[order], tails[order], weights[order]
@@ -41,23 +41,23 @@ def joined(heads: Places, tails: Places, weights: Weights) -> Edges:
         return Edges(heads, tails, weights)
     first = np.flatnonzero(np.r_[True, (heads[1:] != heads[:-1]) | (tails[1:] != tails[:-1])])
     sums = np.add.reduceat(weights, first)
-    kept = sums > 0  # else: too light to be told from nothing beside the heaviest
+    kept = sums > 0  # too small beside the heaviest edge, the sum is 0
     return Edges(heads[first][kept], tails[first][kept], sums[kept])
 
 
-# One run of Leiden's cycle leaves modularity some per cent lower; a third gains next to nothing.
+# With one cycle modularity is some per cent lower; a third cycle gains almost nothing.
 _LEIDEN_CYCLES = 2
 
 
 def partition(nodes: int, edges: Edges, method: Method, resolution: float, seed: int) -> Places:
-    """The community of each of the nodes 0 to ``nodes`` - 1, counted from 0 in order of their first nodes.
+    """The community of each node 0 to ``nodes`` - 1; communities are numbered from 0 in order of their first nodes.
 
-    Nodes without edges are alone. The result depends on the graph, the method, the resolution and the seed, and on nothing
-    else.
+    A node without edges is a community of its own. The result depends only on the graph, the method, the resolution and the
+    seed.
     """
     labels = np.arange(nodes)
     if len(edges):
-        weights = edges.weights / edges.weights.max()  # engines sum and multiply them: none may overflow
+        weights = edges.weights / edges.weights.max()  # the engines sum and multiply them, which must not overflow
         seen = weights > 0
         ends = np.concatenate([edges.heads[seen], edges.tails[seen]])
         present, places = np.unique(ends, return_inverse=True)
@@ -71,9 +71,9 @@ def partition(nodes: int, edges: Edges, method: Method, resolution: float, seed:
 
 
 def modularity(nodes: int, edges: Edges, communities: Places) -> float:
-    """Newman's modularity of a partition: the share of weight inside communities, less what chance would put there.
+    """Newman's modularity of a partition: the share of weight inside communities minus its expectation by chance.
 
-    From -1/2 to 1; 0 for a graph without edges.
+    Between -1/2 and 1; 0 for a graph without edges.
     """
     if not len(edges):
         return 0.0

@@ -1,4 +1,4 @@
-"""Brings the communities that a graph store holds up to date with its relations."""
+"""Bring the communities in a graph store up to date with its relations."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from retrico_assets.communities.partition import Places, modularity
 
 @dataclass(frozen=True, slots=True)
 class LevelFigures:
-    """What one level looks like. ``largest`` counts members, ``alone`` communities of one entity."""
+    """Figures of one level: ``largest`` is the size of the largest community, ``alone`` counts communities of one entity."""
 
     level: int
     communities: int
@@ -31,9 +31,9 @@ class LevelFigures:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What the store holds now, and what was done for it.
+    """What the store holds now and what changed.
 
-    ``written`` counts communities written or deleted, ``kept`` those that were there before, with title and summary.
+    ``written`` counts communities that were written or deleted, ``kept`` those that existed before, with title and summary.
     """
 
     communities: tuple[Community, ...]
@@ -47,10 +47,10 @@ class Update:
 
 
 def update_communities(store: GraphStore, options: CommunityOptions, state_file: Path) -> Update:
-    """Detect the communities of the graph and make them the only ones, unless they are so already.
+    """Detect the communities of the graph and replace those in the store, unless nothing has changed.
 
-    A community with the same members keeps its title and summary. ``state_file`` remembers what was detected from what; it is
-    away while the store is written, so that a run that was cut short is done again.
+    A community with the same members keeps its title and summary. ``state_file`` records the inputs of the last detection. It
+    is removed while the store is written, so that an interrupted update is repeated.
     """
     ids = [entity.id for entity in store.entities()]
     graph = weighted_graph(ids, map(relation_row, store.relations()))
@@ -65,8 +65,13 @@ def update_communities(store: GraphStore, options: CommunityOptions, state_file:
     communities = [_with_texts(community, before.get(community.id)) for community in detected.communities]
     state_file.unlink(missing_ok=True)
     written = store.replace_communities(communities)
-    found = {"fingerprint": fingerprint, "structure": _structure(communities)}
-    write_state(state_file, found | {"modularity": detected.modularity, "method": detected.method})
+    state = {
+        "fingerprint": fingerprint,
+        "structure": _structure(communities),
+        "modularity": detected.modularity,
+        "method": detected.method,
+    }
+    write_state(state_file, state)
     return Update(
         tuple(communities),
         level_figures(communities, detected.modularity),
@@ -80,7 +85,7 @@ def update_communities(store: GraphStore, options: CommunityOptions, state_file:
 
 
 def level_figures(communities: Sequence[Community], modularities: Sequence[float]) -> tuple[LevelFigures, ...]:
-    """Figures of each level; ``modularities`` of each, the finest first."""
+    """Figures of each level; ``modularities`` by level, the finest first."""
     sizes: dict[int, list[int]] = {}
     for community in communities:
         sizes.setdefault(community.level, []).append(len(community.member_ids))
@@ -91,7 +96,7 @@ def level_figures(communities: Sequence[Community], modularities: Sequence[float
 
 
 def level_modularity(graph: WeightedGraph, communities: Sequence[Community]) -> list[float]:
-    """The modularity of each level's partition, entities outside of it being alone."""
+    """The modularity of each level's partition. An entity in no community counts as a community of its own."""
     place = {id_: index for index, id_ in enumerate(graph.ids)}
     homes: dict[int, Places] = {}
     for number, community in enumerate(communities, len(place)):
@@ -103,7 +108,7 @@ def level_modularity(graph: WeightedGraph, communities: Sequence[Community]) -> 
 
 
 def read_state(file: Path) -> dict[str, Any]:
-    """What ``write_state`` kept; empty if there is nothing or it can't be read, which costs doing it again."""
+    """Read what ``write_state`` wrote. Empty if the file is missing or damaged: the work is then repeated."""
     try:
         state = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -112,7 +117,7 @@ def read_state(file: Path) -> dict[str, Any]:
 
 
 def write_state(file: Path, state: dict[str, Any]) -> None:
-    """Replace the file whole or not at all."""
+    """Replace the state file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partly = file.with_name(f"{file.name}.{os.getpid()}")
     partly.write_text(json.dumps(state), encoding="utf-8")
@@ -124,7 +129,7 @@ def _with_texts(community: Community, before: Community | None) -> Community:
 
 
 def _structure(communities: Sequence[Community]) -> str:
-    """A hash of ids, members and parents: what a store holds may have been changed or lost since it was written."""
+    """A hash of ids, members and parents, to notice that the store's communities have changed since they were written."""
     digest = hashlib.sha256()
     for community in sorted(communities, key=lambda c: c.id):
         digest.update(repr((community.id, community.level, community.member_ids, community.parent_id)).encode())

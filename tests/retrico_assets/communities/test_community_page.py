@@ -93,7 +93,7 @@ def test_the_finest_level_that_fits_is_drawn():
 
 
 @pytest.mark.parametrize(("ids", "rows"), [([], []), (["a"], []), (["a", "b"], []), (["a"], [("a", "a", 1.0)])])
-def test_degenerate_graphs_have_a_page(ids, rows):  # OPEN-38
+def test_degenerate_graphs_have_a_page(ids, rows):
     shown = page(ids, rows)
     assert len(pictures(shown.html())) == 2
     assert shown.picture.caption.startswith(f"{len(ids)} of {len(ids)} entities")

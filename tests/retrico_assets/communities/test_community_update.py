@@ -102,7 +102,7 @@ def test_a_broken_state_file_costs_a_detection_and_nothing_else(content, state):
 
 
 @pytest.mark.parametrize(("said", "expected"), [([], []), ([("A", "is", "A")], [["A"]]), ([("A", "knows", "B")], [["A", "B"]])])
-def test_small_graphs_are_a_success(said, expected, state):  # OPEN-38
+def test_small_graphs_are_a_success(said, expected, state):
     graph = MemoryGraphStore()
     graph.replace_documents(facts(*said))
     for _ in range(2):
