@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from tests.support.command import COMMAND
 from tests.support.llm_stub import says, scripted_llm
 from tests.support.projects import MODEL, REPOSITORY, TEXTS, make_project
 
@@ -143,7 +144,7 @@ def test_a_build_killed_again_and_again_ends_in_the_same_graph(tmp_path):
 
 def start(project, *arguments):
     return subprocess.Popen(
-        [*project.command(), *arguments, "--project", str(project.file)],
+        [*COMMAND, *arguments, "--project", str(project.file)],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -243,3 +244,10 @@ def test_each_step_can_be_a_process_of_its_own(project, tmp_path):
     run = dagster(project, "job", "execute", "-f", str(module), "-j", "build")
     assert run.returncode == 0, run.stderr[-3000:]
     assert ("Albert Einstein", "born in", "Ulm") in project.facts()
+
+
+def test_commands_start_as_processes_of_their_own(project):
+    for arguments in (("stats", "--json"), ("strategies",), ("stop",)):
+        run = project.retrico_process(*arguments)
+        assert run.returncode == 0, run.stderr
+        assert run.stdout

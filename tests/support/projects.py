@@ -13,8 +13,8 @@ import dagster as dg
 
 from resources.graph import open_graph_store
 from resources.graph.falkordb.embedded import stop_embedded
+from tests.support.command import REPOSITORY, Completed, run_as_process, run_in_process
 
-REPOSITORY = Path(__file__).parents[2]
 MODEL = REPOSITORY / "configs/demo/gliner-mini"
 
 TEXTS = {
@@ -40,9 +40,8 @@ class Project:
     def definitions(self) -> dg.Definitions:
         """The definitions, loaded for this project as Dagster would."""
         os.environ["RETRICO_PROJECT"] = str(self.file)
-        from retrico_assets import definitions
-
-        return importlib.reload(definitions).defs
+        sys.modules.pop("retrico_assets.definitions", None)
+        return importlib.import_module("retrico_assets.definitions").defs
 
     def run(self, job: str, config: dict[str, Any] | None = None, **options: Any) -> dg.ExecuteInProcessResult:
         return self.definitions().resolve_job_def(job).execute_in_process(run_config=config or {}, **options)
@@ -50,19 +49,13 @@ class Project:
     def build(self, config: dict[str, Any] | None = None, **options: Any) -> "Build":
         return Build(self.run("build", config, **options))
 
-    def retrico(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run the command line in a process of its own."""
-        return subprocess.run(
-            [*self.command(), *arguments, "--project", str(self.file)],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            cwd=REPOSITORY,
-        )
+    def retrico(self, *arguments: str) -> Completed:
+        """Run a command on this project in this process."""
+        return run_in_process(*arguments, "--project", str(self.file))
 
-    @staticmethod
-    def command() -> list[str]:
-        return [sys.executable, "-c", "from retrico_assets.cli.main import main; main()"]
+    def retrico_process(self, *arguments: str, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
+        """Run a command on this project in a process of its own."""
+        return run_as_process(*arguments, "--project", str(self.file), timeout=timeout)
 
     def graph(self) -> dict[str, Any]:
         """Everything the graph says, in an order that does not depend on how it came there."""
