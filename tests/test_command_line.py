@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.support.command import COMMAND
+from tests.support.command import COMMAND, run_as_process
 from tests.support.llm_stub import says, scripted_llm
 from tests.support.projects import MODEL, REPOSITORY, TEXTS, make_project
 
@@ -247,7 +247,6 @@ def test_each_step_can_be_a_process_of_its_own(project, tmp_path):
 
 
 def test_commands_start_as_processes_of_their_own(project):
-    for arguments in (("stats", "--json"), ("strategies",), ("stop",)):
-        run = project.retrico_process(*arguments)
-        assert run.returncode == 0, run.stderr
-        assert run.stdout
+    runs = [project.retrico_process("stats", "--json"), run_as_process("strategies"), project.retrico_process("stop")]
+    assert [run.returncode for run in runs] == [0, 0, 0], [run.stderr for run in runs]
+    assert all(run.stdout for run in runs)
