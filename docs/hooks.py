@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import click
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -25,31 +24,30 @@ def command_line_page() -> str:
     """The page on the command line: each command with its help."""
     from retrico_assets.cli.main import app
 
-    command = typer.main.get_command(app)
     lines = ["# Command line", "", "Every command takes `--help`. This page is generated from the commands.", ""]
-    lines += _command_lines("retrico", command)
+    lines += _command_lines("retrico", typer.main.get_command(app))
     return "\n".join(lines)
 
 
-def _command_lines(path: str, command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=path)
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            subcommand = command.get_command(context, name)
-            if subcommand is not None and not subcommand.hidden:
-                yield from _command_lines(f"{path} {name}", subcommand)
+def _command_lines(path: str, command: Any) -> Iterator[str]:
+    """The sections of a command, or of the commands of a group. Typer brings its own copy of click, which has no types here."""
+    for name, subcommand in getattr(command, "commands", {}).items():
+        if not subcommand.hidden:
+            yield from _command_lines(f"{path} {name}", subcommand)
+    if hasattr(command, "commands"):
         return
     yield from (f"## {path}", "", (command.help or "").strip(), "")
-    arguments = " ".join(p.make_metavar(context) for p in command.params if isinstance(p, click.Argument))
-    yield from ("```console", f"$ {path} [OPTIONS] {arguments}".rstrip(), "```", "")
-    rows = [_option_row(parameter) for parameter in command.params if isinstance(parameter, click.Option)]
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    usage = " ".join([path, "[OPTIONS]", *(f"[{p.name.upper()}]" if not p.required else p.name.upper() for p in arguments)])
+    yield from ("```console", f"$ {usage}", "```", "")
+    rows = [_parameter_row(parameter) for parameter in command.params]
     if rows:
         yield from ("| option | meaning |", "|---|---|", *rows, "")
 
 
-def _option_row(option: click.Option) -> str:
-    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
-    return f"| {names} | {_cell(option.help or '')} |"
+def _parameter_row(parameter: Any) -> str:
+    names = [parameter.name.upper()] if parameter.param_type_name == "argument" else [*parameter.opts, *parameter.secondary_opts]
+    return f"| {', '.join(f'`{name}`' for name in names)} | {_cell(parameter.help or '')} |"
 
 
 def project_file_page() -> str:
