@@ -12,26 +12,25 @@ from typing import Any
 
 import dagster as dg
 
+from retrico_assets.package_files import configs_folder
 from retrico_assets.settings import ProjectSettings
 
-_DEFAULT = "telemetry:\n  enabled: false\n"
 _TAG_PROCESS, _TAG_HOST = "retrico/pid", "retrico/host"
 
 
 def prepare_home(project: Path, settings: ProjectSettings) -> Path:
     """Make the project's DAGSTER_HOME (unless the environment names one) and set the environment for this project.
 
-    The instance's configuration is the dagster.yaml beside the project file or one folder above it.
+    The configuration of the instance is the dagster.yaml beside the project file or one folder above it, else that of the
+    package.
     """
     os.environ["RETRICO_PROJECT"] = str(project)
     home = Path(os.environ.get("DAGSTER_HOME") or settings.data_folder / "dagster").absolute()
     home.mkdir(parents=True, exist_ok=True)
     if "DAGSTER_HOME" not in os.environ:
-        source = next((f for folder in project.parents[:2] if (f := folder / "dagster.yaml").is_file()), None)
-        if source:
-            shutil.copyfile(source, home / "dagster.yaml")
-        elif not (home / "dagster.yaml").exists():
-            (home / "dagster.yaml").write_text(_DEFAULT)
+        candidates = [folder / "dagster.yaml" for folder in project.parents[:2]]
+        source = next((file for file in candidates if file.is_file()), configs_folder() / "dagster.yaml")
+        shutil.copyfile(source, home / "dagster.yaml")
         os.environ["DAGSTER_HOME"] = str(home)
     return home
 

@@ -33,6 +33,20 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Dagster's l
 
 
 @app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where the project is written.")] = Path("."),
+    demo: Annotated[bool, typer.Option("--demo", help="With the documents of the demo.")] = False,
+) -> None:
+    """Write a new project: project.yaml with comments, dagster.yaml and a folder for documents."""
+    from retrico_assets.cli.init import init as run
+
+    written = run(folder, demo)
+    for file in written:
+        typer.echo(f"wrote {file}")
+    typer.echo(f"Put documents into {folder / 'corpus'}, then run: retrico build --project {folder / 'project.yaml'}")
+
+
+@app.command()
 def build(
     path: Annotated[Path | None, typer.Argument(help="Folder of documents. Default: the project's corpus.path.")] = None,
     entity_labels: Annotated[str, typer.Option(help="Entity types to look for, separated by commas.")] = "",
