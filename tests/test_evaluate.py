@@ -29,7 +29,7 @@ def test_the_report_scores_every_strategy_that_the_project_can_run(project):
 
     unasked = project.retrico("eval")
     assert unasked.returncode == 1
-    assert "no questions: write" in unasked.stderr
+    assert "There are no questions. Write" in unasked.stderr
 
     (project.data / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
     asked = project.retrico("eval", "--json")
@@ -46,16 +46,16 @@ def test_the_report_scores_every_strategy_that_the_project_can_run(project):
     assert "R@5" in shown.stdout
 
 
-def test_a_source_that_no_document_has_is_told(project):
+def test_a_source_that_no_document_has_is_a_warning(project):
     file = project.data / "odd.jsonl"
     file.write_text("\n".join(map(json.dumps, [*QUESTIONS, {"question": "Who?", "sources": ["gone.txt", "planck.md"]}])))
     asked = project.retrico("eval", str(file), "--strategy", "keyword", "--json")
     assert asked.returncode == 0, asked.stderr
-    assert "warning: 1 of the sources are of no document and count as never found: gone.txt" in asked.stderr
+    assert "warning: 1 expected sources match no document and count as misses: gone.txt" in asked.stderr
     assert json.loads(asked.stdout)[0]["questions"] == 3
 
 
-def test_questions_that_are_not_there_are_told_and_what_to_do(project):
+def test_a_missing_file_of_questions_is_an_error_without_a_trace(project):
     failed = project.retrico("eval", str(project.data / "none.jsonl"))
     assert failed.returncode == 1
     assert "none.jsonl" in failed.stderr

@@ -1,4 +1,4 @@
-"""Questions whose answering documents are known: what retrieval is measured with."""
+"""Questions with known answering documents, to measure retrieval with."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,29 +13,30 @@ from retrico_assets.corpus.ids import document_id
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """A question and the sources (paths relative to the corpus) of all documents that its answer rests on."""
+    """A question, and the sources (paths relative to the corpus) of all documents that its answer needs."""
 
     question: str
     sources: frozenset[str]
 
 
 def read_questions(file: Path) -> list[GoldQuestion]:
-    """Read a JSON Lines file: a line {"question": "...", "sources": ["a.md", "b.md"]} each; other keys are passed over.
+    """Read a JSON Lines file with lines such as {"question": "...", "sources": ["a.md", "b.md"]}. Other keys are ignored.
 
-    SettingsError, naming file and line, for one that is missing, empty or holds something else.
+    Raises:
+        SettingsError: the file can't be read, is empty, or has another line. The message names the file and the line.
     """
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines would also cut at U+2028 in a text
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the questions {file} can't be read: {error}") from error
+        raise SettingsError(f"The questions {file} can't be read: {error}") from error
     questions = [_question(line, f"{file}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     if not questions:
-        raise SettingsError(f"the questions {file} are empty; write one JSON object a line, with question and sources")
+        raise SettingsError(f"{file} is empty. Write one JSON object per line, with question and sources.")
     return questions
 
 
 def unknown_sources(questions: Sequence[GoldQuestion], texts: TextStore) -> list[str]:
-    """The sources that no stored document has, in order: what can't be found, whatever the strategy."""
+    """The expected sources that no stored document has, sorted. No strategy can find them."""
     ids = {document_id(source): source for question in questions for source in question.sources}
     known = texts.get_documents(list(ids))
     return sorted(source for id, source in ids.items() if id not in known)
@@ -45,11 +46,11 @@ def _question(line: str, where: str) -> GoldQuestion:
     try:
         data: Any = json.loads(line)
     except ValueError as error:
-        raise SettingsError(f"{where} is no JSON: {error}") from error
+        raise SettingsError(f"{where} is not JSON: {error}") from error
     question = data.get("question") if isinstance(data, Mapping) else None
     sources = data.get("sources") if isinstance(data, Mapping) else None
     if not isinstance(question, str) or not question.strip() or not isinstance(sources, list) or not sources:
-        raise SettingsError(f'{where} needs "question" (text) and "sources" (a list of document sources), it is {line:.200}')
+        raise SettingsError(f'{where} is {line:.200}. It must have "question" (text) and "sources" (a list of documents).')
     if not all(isinstance(source, str) for source in sources):
-        raise SettingsError(f"{where}: sources must be texts, they are {sources!r:.200}")
+        raise SettingsError(f"{where}: sources is {sources!r:.200}. It must be a list of texts.")
     return GoldQuestion(question, frozenset(sources))

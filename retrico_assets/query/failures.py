@@ -1,8 +1,10 @@
 """What went wrong in a part of a query: the other parts still answer."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from resources.errors import RetricoError
+from resources.errors import GraphCapabilityError, RetricoError
 from resources.models.llm.client import mask_secrets
 
 
@@ -12,6 +14,24 @@ class Failure:
 
     strategy: str
     error: str
+
+
+@contextmanager
+def catch_failures(name: str, failures: list[Failure], attempt: str = "") -> Iterator[None]:
+    """Turn an exception into a ``Failure`` of a step or a strategy, and append it to ``failures``.
+
+    This is the one policy for errors in a query: a store, a model or a plug-in may raise anything, the failure is reported,
+    and everything else still answers. ``attempt`` says what could not be done, where the name alone does not.
+
+    Raises:
+        GraphCapabilityError: passes, since nothing stands in for graph retrieval.
+    """
+    try:
+        yield
+    except GraphCapabilityError:
+        raise
+    except Exception as error:
+        failures.append(Failure(name, f"{attempt}: {explain(error)}" if attempt else explain(error)))
 
 
 def explain(error: Exception) -> str:

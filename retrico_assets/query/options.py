@@ -9,6 +9,9 @@ from resources.errors import SettingsError
 from resources.options import Options, as_value_error
 
 FusionMethod = Literal["rrf", "weighted", "union", "intersection"]
+ChunkSource = Literal["all", "head", "tail", "both"]
+RERANKED = 30
+"""How many chunks a reranker reads by default."""
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -53,7 +56,7 @@ class FusionOptions(Options):
 class RerankerOptions(Options):
     backend: Literal["cross_encoder", "embedder"]
     model: str | None = None
-    top: int = Field(default=30, ge=1, le=1000)
+    top: int = Field(default=RERANKED, ge=1, le=1000, description="How many of the best chunks it reads.")
     batch_size: PositiveInt = 32
     device: str = "cpu"
 
@@ -67,15 +70,27 @@ class RerankerOptions(Options):
 
 
 class QueryOptions(Options):
-    """How questions are answered unless one says otherwise. None: as the built-in default or each strategy says."""
+    """How questions are answered."""
 
-    strategies: list[str] | None = None
-    options: dict[str, dict[str, Any]] = {}
-    top_k: int = Field(default=10, ge=1, le=1000)
-    hops: int | None = Field(default=None, ge=0, le=10)
-    fusion: FusionOptions = FusionOptions()
-    reranker: RerankerOptions | None = None
-    chunk_source: Literal["all", "head", "tail", "both"] = "all"
+    strategies: list[str] | None = Field(
+        default=None, description="Retrieval strategies; the results of several are fused. Default: pagerank."
+    )
+    options: dict[str, dict[str, Any]] = Field(
+        default={}, description="Options of strategies by strategy, such as {entity: {hops: 3}}."
+    )
+    top_k: int = Field(default=10, ge=1, le=1000, description="How many entities, relations and chunks to keep.")
+    hops: int | None = Field(
+        default=None, ge=0, le=10, description="How many relations to follow, for every strategy that follows relations."
+    )
+    fusion: FusionOptions = Field(default=FusionOptions(), description="How the results of several strategies become one.")
+    reranker: RerankerOptions | None = Field(
+        default=None, description="A model that puts the best chunks in order. Default: none."
+    )
+    chunk_source: ChunkSource = Field(
+        default="all",
+        description="Which chunks are evidence: all that were found, or only those that mention the head, the tail, or either "
+        "end (both) of a relation that was found.",
+    )
 
     @field_validator("fusion")
     @classmethod

@@ -1,25 +1,20 @@
-"""The best chunks of a fused ranking, put in order by a model that reads each beside the question."""
+"""Reranking: a model that reads each chunk beside the question puts the best chunks in order."""
 
 from resources.models.rerankers.cross_encoder import Reranker
 from resources.records import Scored, Subgraph
-from retrico_assets.query.failures import Failure, explain
-
-RERANKED = 30
-"""How many chunks a reranker reads unless told otherwise."""
 
 
-def rerank(question: str, subgraph: Subgraph, reranker: Reranker, top_k: int) -> tuple[Subgraph, tuple[Failure, ...]]:
-    """The ``top_k`` chunks that the reranker scores best, with its scores, equal ones in their order so far.
+def rerank(question: str, subgraph: Subgraph, reranker: Reranker, top_k: int) -> Subgraph:
+    """The subgraph with the ``top_k`` chunks that the reranker scores best, and its scores; ties keep their order.
 
-    Entities and relations stay. If the reranker fails, which is reported, the chunks stay as they were ranked. Never raises.
+    Entities and relations stay. An empty question or a subgraph without chunks does not call the reranker.
+
+    Raises:
+        RetricoError: the reranker can't be loaded or can't score the chunks.
     """
     chunks = subgraph.chunks
-    failures: tuple[Failure, ...] = ()
     if question.strip() and chunks:
-        try:
-            scores = reranker.scores(question, [found.record.text for found in chunks])
-            scored = [Scored(found.record, score) for found, score in zip(chunks, scores, strict=True)]
-            chunks = tuple(sorted(scored, key=lambda found: -found.score))
-        except Exception as error:  # whatever a model raises: the fused ranking is a good one
-            failures = (Failure("rerank", f"the chunks keep their fused order: {explain(error)}"),)
-    return Subgraph(subgraph.entities, subgraph.relations, chunks[:top_k]), failures
+        scores = reranker.scores(question, [scored.record.text for scored in chunks])
+        reranked = [Scored(scored.record, score) for scored, score in zip(chunks, scores, strict=True)]
+        chunks = tuple(sorted(reranked, key=lambda scored: -scored.score))
+    return Subgraph(subgraph.entities, subgraph.relations, chunks[:top_k])

@@ -1,12 +1,12 @@
 """The question as every later step sees it: its text, the mentions in it and the entities it names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from resources.errors import ExtractionError
 from resources.models.base import EntityExtractor, Span
-from resources.models.llm.client import mask_secrets
 from resources.records import Entity
-from retrico_assets.query.failures import Failure, explain
+from retrico_assets.query.failures import Failure
 
 LONGEST_QUESTION = 2000
 """Characters of a question that are asked; that there are more is reported."""
@@ -31,23 +31,25 @@ class Question:
         return self.link_scores.get(entity_id, 1.0)
 
 
-def parse(text: str, extractor: EntityExtractor | None) -> tuple[Question, tuple[Failure, ...]]:
-    """Find the mentions of a question. Without an extractor, or when it fails (which is reported), there are none.
+def read_question(text: str) -> tuple[Question, tuple[Failure, ...]]:
+    """The question without what no store accepts, and a failure if it was cut.
 
-    Lone surrogates and NUL, which no store takes, become U+FFFD; what is longer than LONGEST_QUESTION is cut, and reported.
+    Lone surrogates and NUL become U+FFFD; what is longer than LONGEST_QUESTION is cut.
     """
     clean = "".join("\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character for character in text)
-    failures = []
-    if len(clean) > LONGEST_QUESTION:
-        failures.append(Failure("parse", f"the question has {len(clean)} characters: the first {LONGEST_QUESTION} are asked"))
-        clean = clean[:LONGEST_QUESTION]
-    mentions: tuple[Span, ...] = ()
-    if extractor is not None and clean.strip():
-        try:
-            found = extractor.extract([clean])[0]
-            mentions = found.entities
-            if found.error is not None:
-                failures.append(Failure("parse", f"the entity extractor failed: {mask_secrets(found.error)}"))
-        except Exception as error:  # whatever a model raises: the graph's own names still work
-            failures.append(Failure("parse", f"the entity extractor failed: {explain(error)}"))
-    return Question(clean, mentions), tuple(failures)
+    if len(clean) <= LONGEST_QUESTION:
+        return Question(clean), ()
+    message = f"the question has {len(clean)} characters; only the first {LONGEST_QUESTION} are used. Shorten it."
+    return Question(clean[:LONGEST_QUESTION]), (Failure("parse_question", message),)
+
+
+def find_mentions(question: Question, extractor: EntityExtractor) -> Question:
+    """The question with the spans that the extractor finds in it.
+
+    Raises:
+        ExtractionError: the extractor could not read the question.
+    """
+    extraction = extractor.extract([question.text])[0]
+    if extraction.error is not None:
+        raise ExtractionError(extraction.error)
+    return replace(question, mentions=extraction.entities)

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from resources.errors import SettingsError
-from retrico_assets.evaluation.assets import ways_to_ask
+from retrico_assets.evaluation.assets import ways_to_measure
 from retrico_assets.evaluation.measure import Way, measure
 from retrico_assets.evaluation.metrics import all_at, recall_at
 from retrico_assets.evaluation.questions import GoldQuestion, read_questions
-from retrico_assets.query.retrievers.base import Sources
+from retrico_assets.query.session import QuerySession
 from tests.support.query_world import small_world
 
 
@@ -21,15 +21,15 @@ def test_recall_counts_what_is_wanted_among_the_first():
     assert (all_at(ranked, {"a", "b"}, 2), all_at(ranked, {"a", "c"}, 2)) == (1, 0)
 
 
-def test_ways_are_scored_and_a_failing_strategy_is_told(tmp_path):
+def test_ways_are_scored_and_errors_are_counted(tmp_path):
     world = small_world(tmp_path)
     questions = [
         GoldQuestion("Where was Albert Einstein born?", frozenset(["einstein.txt"])),
         GoldQuestion("Who created C++?", frozenset(["languages.txt", "paris.txt"])),
     ]
-    sources = Sources(graph=world.graph, texts=world.texts)
+    session = QuerySession(given={"graph": world.graph, "texts": world.texts})
     ways = [Way("keyword", ("keyword",)), Way("none", ("chunk_embedding",)), Way("both", ("keyword", "chunk_embedding"))]
-    keyword, none, both = measure(questions, ways, sources, None).scores
+    keyword, none, both = measure(questions, ways, session).scores
     assert (keyword.questions, keyword.recall_at_2, keyword.all_at_8) == (2, 75, 50)
     assert (none.recall_at_10, sum(none.errors.values())) == (0, 2)
     assert "chunk_embedding" in next(iter(none.errors))
@@ -41,21 +41,21 @@ def test_ways_are_scored_and_a_failing_strategy_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("{", "no JSON"),
+        ("{", "is not JSON"),
         ('{"question": "Who?"}', "sources"),
         ('{"question": " ", "sources": ["a.txt"]}', "question"),
         ('{"question": "Who?", "sources": []}', "sources"),
-        ('{"question": "Who?", "sources": [1]}', "must be texts"),
-        ("[]", "needs"),
+        ('{"question": "Who?", "sources": [1]}', "must be a list of texts"),
+        ("[]", "must have"),
         ("", "empty"),
     ],
 )
-def test_a_bad_line_of_questions_is_told_with_its_place(tmp_path, line, fault):
+def test_a_wrong_line_is_an_error_that_names_the_line(tmp_path, line, fault):
     file = tmp_path / "questions.jsonl"
     file.write_text(line)
-    with pytest.raises(SettingsError, match=fault) as told:
+    with pytest.raises(SettingsError, match=fault) as error:
         read_questions(file)
-    assert str(file) in str(told.value)
+    assert str(file) in str(error.value)
 
 
 def test_questions_keep_their_letters(tmp_path):
@@ -68,5 +68,5 @@ def test_questions_keep_their_letters(tmp_path):
 
 
 def test_a_set_that_is_named_twice_is_measured_once():
-    ways = ways_to_ask(["keyword", "entity"], [["keyword"], ["entity", "keyword"], ["entity", "keyword"]], Sources())
+    ways = ways_to_measure(["keyword", "entity"], [["keyword"], ["entity", "keyword"], ["entity", "keyword"]])
     assert [way.name for way in ways] == ["keyword", "entity", "entity + keyword"]

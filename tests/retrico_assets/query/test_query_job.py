@@ -15,8 +15,9 @@ from resources.models.rerankers.cross_encoder import EmbedderReranker
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import answer
 from retrico_assets.query.answering.render import to_json
-from retrico_assets.query.job import QueryConfig, listening, planned, query_job
+from retrico_assets.query.job import listening, query_job
 from retrico_assets.query.options import FusionOptions, QueryOptions
+from retrico_assets.query.plan import plan_for_project
 from retrico_assets.query.retrievers import base as retriever
 from tests.support.llm_stub import says, scripted_llm
 
@@ -158,24 +159,23 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
     [
         ({"strategies": ["nope"]}, ["'nope'", "known are"]),
         ({"strategies": []}, ["must be a list"]),
-        ({"top_k": 0}, ["top_k is 0"]),
-        ({"hops": -1}, ["hops is -1"]),
+        ({"top_k": 0}, ["top_k is 0", "between 1 and 1000"]),
+        ({"hops": -1}, ["hops is -1", "between 0 and 10"]),
         ({"options": {"entity": {"hopz": 2}}}, ["'entity'", "hopz", "unknown option", "known options", "hops"]),
         ({"options": {"entity": {"hops": "far"}}}, ["'entity'", "hops", "integer"]),
-        ({"options": {"entity": 3}}, ["'entity'", "names and values"]),
-        ({"options": {"path": {}}}, ["'path'", "strategies asked are", "pagerank"]),
+        ({"options": {"path": {}}}, ["options for 'path'", "selected strategies are entity, pagerank"]),
         ({"fusion": "magic"}, ["fusion.method", "intersection"]),
-        ({"weights": {"oracle": 1}}, ["weights for 'oracle'", "strategies asked are"]),
+        ({"weights": {"oracle": 1}}, ["'oracle'", "pagerank"]),
         ({"weights": {"entity": -1}}, ["fusion.weights.entity", "greater than 0"]),
-        ({"weights": {"keyword": 2}}, ["weights for 'keyword'", "strategies asked are: entity, pagerank"]),
-        ({"fusion": "intersection", "min_sources": 4}, ["min_sources is 4", "2 strategies"]),
-        ({"chunk_source": "middle"}, ["'middle'", "head"]),
+        ({"weights": {"keyword": 2}}, ["weights for 'keyword'", "selected strategies are entity, pagerank"]),
+        ({"fusion": "intersection", "min_sources": 4}, ["fusion.min_sources is 4", "2 strategies"]),
+        ({"chunk_source": "middle"}, ["chunk_source", "middle", "head"]),
         ({"rerank": True}, ["no reranker", "query.reranker", "project.yaml"]),
-        ({"strategies": ["pagerank"], "hops": 3}, ["hops is 3", "no strategy asked walks by hops (pagerank); add entity"]),
-        ({"strategies": ["chunk_embedding"], "active_after": "1905"}, ["active_after", "no strategy asked looks at dates"]),
+        ({"strategies": ["pagerank"], "hops": 3}, ["hops=3 has no effect", "(pagerank)", 'such as "entity"']),
+        ({"strategies": ["chunk_embedding"], "active_after": "1905"}, ["active_after=1905 has no effect", "(chunk_embedding)"]),
     ],
 )
-def test_a_wrong_config_fails_the_run_before_anything_is_looked_up(run, config, words):
+def test_a_wrong_config_fails_the_run_before_any_store_is_opened(run, config, words):
     down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
     with pytest.raises(dg.Failure) as failure:
         run(stores=down, **{"strategies": ["entity", "pagerank"], **config})
@@ -189,7 +189,7 @@ def test_any_question_runs(run, question):
 
 
 def test_what_steps_hand_on_is_small_plain_data(run):
-    """OPEN-47, the part of the query: no store, client or model goes from step to step."""
+    """No store, client or model is handed from step to step."""
     result = run()
     for node in ("parse_question", "link", "retrieve", "fuse", "rerank", "collect", "reason"):
         value = result.output_for_node(node)
@@ -231,13 +231,13 @@ def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
     ],
 )
 def test_the_run_wins_over_the_project_and_an_option_over_the_shorthand(project, config, hops):
-    plan = planned(QueryConfig(question="?", strategies=["entity"], **config), QueryOptions(**project))
+    plan = plan_for_project({"strategies": ["entity"], **config}, QueryOptions(**project))
     assert plan.options.get("entity", {}) == hops
 
 
-def test_dates_go_to_the_strategies_that_look_at_them():
-    config = QueryConfig(question="?", strategies=["entity", "chunk_embedding"], active_after="1905-01-01")
-    assert planned(config, QueryOptions()).options == {"entity": {"active_after": "1905-01-01"}}
+def test_dates_go_to_the_strategies_that_support_them():
+    asked = {"strategies": ["entity", "chunk_embedding"], "active_after": "1905-01-01"}
+    assert plan_for_project(asked, QueryOptions()).options == {"entity": {"active_after": "1905-01-01"}}
 
 
 def test_the_fused_chunks_are_put_in_order_by_the_reranker(run, world, project):
@@ -256,10 +256,10 @@ def test_the_fused_chunks_are_put_in_order_by_the_reranker(run, world, project):
     )
 
 
-def test_a_reranker_that_the_loaded_definitions_do_not_know_is_told(run, project):
+def test_a_reranker_that_was_added_after_the_definitions_were_loaded_is_a_failure(run, project):
     errors = run(project=project(reranker={"backend": "embedder"})).output_for_node("reason")["errors"]
     assert [error["strategy"] for error in errors] == ["rerank"]
-    assert "reload" in errors[0]["error"]
+    assert "Reload" in errors[0]["error"]
 
 
 def test_a_reranker_that_can_not_be_loaded_leaves_the_fused_ranking(run, project):

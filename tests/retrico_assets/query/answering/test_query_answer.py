@@ -12,7 +12,8 @@ from resources.models.rerankers.cross_encoder import EmbedderReranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.answer import answer
-from retrico_assets.query.answering.evidence import Evidence, QueryResult, SourceChunk, collect
+from retrico_assets.query.answering.collect import collect
+from retrico_assets.query.answering.evidence import Evidence, QueryResult, SourceChunk
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
 from retrico_assets.query.failures import Failure
 from retrico_assets.query.options import FusionOptions
@@ -66,7 +67,6 @@ def test_the_json_has_these_keys_and_no_others(world):
 
 
 def test_a_failing_strategy_is_reported_and_the_others_answer(world):
-    """OPEN-48: the failed strategy."""
     whole = to_json(answer(QUESTION, **world.sources, strategies=("entity", "keyword")))
     data = to_json(answer(QUESTION, **world.sources | {"vectors": Down()}, strategies=("entity", "chunk_embedding", "keyword")))
     assert [error["strategy"] for error in data["errors"]] == ["chunk_embedding"]
@@ -97,6 +97,7 @@ def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
         {"strategies": []},
         {"top_k": 0},
         {"hops": -1},
+        {"hops": 2, "strategies": ["keyword"]},
         {"options": {"entity": {"hopz": 1}}},
         {"options": {"community": {}}},
         {"options": {"entity": 3}},
@@ -124,7 +125,7 @@ def test_options_go_to_their_strategy_and_win_over_the_shorthand(world):
     assert "Germany" in near(options={"entity": {"hops": 2}}, hops=1)
 
 
-def test_fusion_is_as_asked(world):
+def test_the_selected_fusion_is_used(world):
     def found(*strategies, **given):
         chunks = answer("Who created C++?", **world.sources, strategies=strategies, **given).evidence.chunks
         return {chunk.chunk.id: chunk.score for chunk in chunks if chunk.score > 0}
@@ -162,7 +163,6 @@ def test_the_answer_is_given_piece_by_piece(world):
 
 
 def test_what_several_strategies_found_is_in_the_prompt_once(world):
-    """OPEN-48: the prompt."""
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
         answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None))
     assert stub.prompt.count("Albert Einstein was born in Ulm.") == 1
@@ -195,13 +195,13 @@ def test_a_failing_model_leaves_the_evidence(world):
     assert result.evidence.chunks
 
 
-def test_the_extractor_is_asked_only_when_names_matter(world):
+def test_the_extractor_runs_only_for_strategies_that_use_names(world):
     class Failing:
         def extract(self, texts):
             raise RuntimeError("asked")
 
     assert answer(QUESTION, **world.sources, extractor=Failing(), strategies=["keyword"]).failures == ()
-    assert [f.strategy for f in answer(QUESTION, **world.sources, extractor=Failing()).failures] == ["parse"]
+    assert [f.strategy for f in answer(QUESTION, **world.sources, extractor=Failing()).failures] == ["parse_question"]
 
 
 def test_sources_cost_one_round_trip_and_a_missing_one_is_empty():

@@ -7,14 +7,13 @@ from markdown_it import MarkdownIt
 
 from resources.errors import SettingsError
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
-from resources.text.tokens import count_tokens
+from retrico_assets.query.answering.collect import collect
 from retrico_assets.query.answering.evidence import (
     Evidence,
     InferredRelation,
     QueryResult,
     SourceChunk,
     Spending,
-    collect,
 )
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
 from retrico_assets.query.failures import Failure
@@ -145,24 +144,6 @@ def test_without_a_relation_no_chunk_counts_for_a_head_and_that_is_said(world, k
     assert "no relation was found" in failures[0].error
 
 
-def test_chunks_are_collected_while_the_budget_of_tokens_lasts(world, known):
-    _, chunks, _ = known
-    found = Subgraph(chunks=scored(*chunks.values()))
-    budget = 40
-    evidence, _ = collect(found, world.texts, world.graph, token_budget=budget)
-    used = sum(count_tokens(source.chunk.text) for source in evidence.chunks)
-    assert ids(evidence)[:2] == list(chunks)[:2]
-    assert budget - 12 < used <= budget
-    assert len(set(ids(evidence))) == len(ids(evidence))
-
-
-def test_a_budget_too_small_for_any_chunk_is_said(world, known):
-    _, chunks, _ = known
-    evidence, failures = collect(Subgraph(chunks=scored(chunks["ulm.txt#0"])), world.texts, token_budget=2)
-    assert evidence.chunks == ()
-    assert "budget of 2 tokens" in failures[0].error
-
-
 def test_each_chunk_is_collected_once_at_its_best_place(world, known):
     _, chunks, _ = known
     first, second = chunks["ulm.txt#0"], chunks["tokyo.txt#0"]
@@ -181,19 +162,9 @@ def test_a_graph_that_fails_is_reported_and_what_was_found_is_kept(world, known,
     assert "no route" in failures[0].error
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"source": "heads"}, "'heads' is unknown; known are: all, head, tail, both"),
-        ({"source": "head", "graph": None}, "needs the graph"),
-        ({"max_chunks": 0}, "max_chunks is 0"),
-        ({"token_budget": -1}, "token_budget is -1"),
-    ],
-)
-def test_a_wrong_option_is_refused(world, options, why):
-    options = {"graph": world.graph} | options
-    with pytest.raises(SettingsError, match=why):
-        collect(Subgraph(), world.texts, **options)
+def test_the_chunks_of_heads_need_the_graph(world):
+    with pytest.raises(SettingsError, match="chunk_source is 'head', which needs the graph"):
+        collect(Subgraph(), world.texts, source="head")
 
 
 def test_nothing_found_asks_no_store():

@@ -4,14 +4,28 @@ import pytest
 
 from resources.models.base import EntityExtractor, Extraction, Span
 from resources.records import Entity
+from retrico_assets.query.plan import Plan
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.names import known_names
-from retrico_assets.query.question.question import LONGEST_QUESTION, Question, parse
+from retrico_assets.query.question.question import LONGEST_QUESTION, Question, find_mentions, read_question
+from retrico_assets.query.session import QuerySession
+from retrico_assets.query.state import QueryState
+from retrico_assets.query.steps import PARSE
 from tests.support.query_world import empty_graph, facts, small_world
 
 
 def names(question, graph, extractor=None):
-    return [entity.label for entity in link(parse(question, extractor)[0], graph).entities]
+    return [entity.label for entity in link(read(question, extractor), graph).entities]
+
+
+def read(text, extractor=None):
+    question, _ = read_question(text)
+    return find_mentions(question, extractor) if extractor else question
+
+
+def parsed(text, extractor):
+    """The state of a question after its first step."""
+    return PARSE.apply(QueryState.begin(text, Plan(("entity",))), QuerySession(given={"extractor": extractor}))
 
 
 @pytest.fixture(scope="module")
@@ -115,18 +129,17 @@ def test_a_mention_inside_a_word_is_found_by_the_extractor_alone(graph):
 
 
 def test_a_mention_that_the_graph_does_not_know_names_nothing(graph):
-    question, failures = parse("Where is Atlantis?", Extracting("Atlantis", "Where is Atlantis"))
+    question = read("Where is Atlantis?", Extracting("Atlantis", "Where is Atlantis"))
     assert [mention.text for mention in question.mentions] == ["Atlantis", "Where is Atlantis"]
     assert link(question, graph).entities == ()
-    assert failures == ()
 
 
 def test_a_failing_extractor_is_reported_and_the_graphs_names_still_work(graph):
-    question, failures = parse("Where is Ulm?", Failing())
-    assert [failure.strategy for failure in failures] == ["parse"]
-    assert "too large" in failures[0].error
-    assert "CANARY" not in failures[0].error
-    assert [entity.label for entity in link(question, graph).entities] == ["Ulm"]
+    state = parsed("Where is Ulm?", Failing())
+    assert [failure.strategy for failure in state.failures] == ["parse_question"]
+    assert "too large" in state.failures[0].error
+    assert "CANARY" not in state.failures[0].error
+    assert [entity.label for entity in link(state.question, graph).entities] == ["Ulm"]
 
 
 def test_a_question_that_the_extractor_could_not_read_is_reported():
@@ -134,19 +147,18 @@ def test_a_question_that_the_extractor_could_not_read_is_reported():
         def extract(self, texts, on_result=None):
             return [Extraction(error="out of memory")]
 
-    assert [failure.error for failure in parse("Where is Ulm?", Unreadable())[1]] == [
-        "the entity extractor failed: out of memory"
-    ]
+    assert [failure.error for failure in parsed("Where is Ulm?", Unreadable()).failures] == ["out of memory"]
 
 
-def test_a_blank_question_asks_no_extractor():
-    assert parse(" \n", Failing()) == (Question(" \n"), ())
+def test_a_blank_question_does_not_call_the_extractor():
+    state = parsed(" \n", Failing())
+    assert (state.question, state.failures) == (Question(" \n"), ())
 
 
 def test_a_long_question_is_bounded_and_says_so(graph):
-    question, failures = parse("Ulm " * LONGEST_QUESTION + "Geneva", None)
+    question, failures = read_question("Ulm " * LONGEST_QUESTION + "Geneva")
     assert [entity.label for entity in link(question, graph).entities] == ["Ulm"]
-    assert f"the first {LONGEST_QUESTION} are asked" in failures[0].error
+    assert f"only the first {LONGEST_QUESTION} are used" in failures[0].error
     assert len(question.text) == LONGEST_QUESTION
     keys = []
 
@@ -160,7 +172,7 @@ def test_a_long_question_is_bounded_and_says_so(graph):
 
 
 def test_what_no_store_takes_is_replaced():
-    assert parse("Ulm\0 \udc80?", None)[0].text == "Ulm\ufffd \ufffd?"
+    assert read("Ulm\0 \udc80?").text == "Ulm\ufffd \ufffd?"
 
 
 def test_a_question_with_names_in_other_unicode_forms_finds_them():
@@ -201,7 +213,7 @@ def peopled(request, tmp_path_factory):
 
 
 def links(question, graph, extractor=None):
-    linked = link(parse(question, extractor)[0], graph)
+    linked = link(read(question, extractor), graph)
     return {entity.label: pytest.approx(linked.link_score(entity.id)) for entity in linked.entities}
 
 
@@ -267,7 +279,7 @@ def linked_graph(tmp_path_factory):
 
 
 def linked_to(question, graph, **ids):
-    linked = link(parse(question, Extracting(*ids, linked_ids=ids))[0], graph)
+    linked = link(read(question, Extracting(*ids, linked_ids=ids)), graph)
     return [(entity.id, linked.link_score(entity.id)) for entity in linked.entities]
 
 

@@ -1,10 +1,16 @@
 """The chunks of a fused ranking, put in a better order, or left in theirs."""
 
+from dataclasses import replace
+
 import pytest
 
 from resources.models.rerankers.cross_encoder import EmbedderReranker, Reranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
+from retrico_assets.query.plan import Plan
 from retrico_assets.query.rerank import rerank
+from retrico_assets.query.session import QuerySession
+from retrico_assets.query.state import QueryState
+from retrico_assets.query.steps import RERANK
 from tests.support.query_world import WordEmbedder
 
 FOUND = Subgraph(
@@ -42,19 +48,18 @@ def ids(subgraph):
 
 def test_the_best_chunks_come_first_with_the_scores_of_the_reranker():
     embedder = WordEmbedder()
-    reranked, failures = rerank("the blue door", FOUND, EmbedderReranker(embedder), 2)
+    reranked = rerank("the blue door", FOUND, EmbedderReranker(embedder), 2)
     assert ids(reranked) == ["c", "b"]
     assert [found.score for found in reranked.chunks] == pytest.approx([1.0, 1 / 3])
-    assert failures == ()
 
 
 def test_entities_and_relations_stay():
-    reranked, _ = rerank("the blue door", FOUND, EmbedderReranker(WordEmbedder()), 1)
+    reranked = rerank("the blue door", FOUND, EmbedderReranker(WordEmbedder()), 1)
     assert (reranked.entities, reranked.relations) == (FOUND.entities, FOUND.relations)
 
 
 def test_equal_scores_keep_the_fused_order():
-    assert ids(rerank("q", FOUND, Saying(0.5, 0.5, 0.7, 0.5), 4)[0]) == ["c", "a", "b", "d"]
+    assert ids(rerank("q", FOUND, Saying(0.5, 0.5, 0.7, 0.5), 4)) == ["c", "a", "b", "d"]
 
 
 @pytest.mark.parametrize(
@@ -62,20 +67,20 @@ def test_equal_scores_keep_the_fused_order():
     [(Saying(RuntimeError("out of memory at http://u:CANARY@h")), "RuntimeError: out of memory"), (Saying(1.0), "shorter")],
 )
 def test_a_failing_reranker_is_reported_and_the_fused_ranking_stays(reranker, words):
-    reranked, failures = rerank("q", FOUND, reranker, 3)
-    assert reranked.chunks == FOUND.chunks[:3]
-    assert [failure.strategy for failure in failures] == ["rerank"]
-    assert words in failures[0].error
-    assert "CANARY" not in failures[0].error
+    state = QueryState.begin("q", Plan(top_k=3, reranked=4))
+    state = replace(state, subgraph=FOUND)
+    reranked = RERANK.apply(state, QuerySession(given={"reranker": reranker}))
+    assert reranked.subgraph == FOUND
+    assert [failure.strategy for failure in reranked.failures] == ["rerank"]
+    assert words in reranked.failures[0].error
+    assert "CANARY" not in reranked.failures[0].error
 
 
 @pytest.mark.parametrize("question", ["", " \n"])
-def test_without_a_question_nothing_is_asked(question):
-    assert rerank(question, FOUND, Saying(RuntimeError("asked")), 2) == (
-        Subgraph(FOUND.entities, FOUND.relations, FOUND.chunks[:2]),
-        (),
-    )
+def test_an_empty_question_does_not_call_the_reranker(question):
+    reranked = rerank(question, FOUND, Saying(RuntimeError("called")), 2)
+    assert reranked == Subgraph(FOUND.entities, FOUND.relations, FOUND.chunks[:2])
 
 
-def test_without_chunks_nothing_is_asked():
-    assert rerank("q", Subgraph(), Saying(RuntimeError("asked")), 2) == (Subgraph(), ())
+def test_without_chunks_the_reranker_is_not_called():
+    assert rerank("q", Subgraph(), Saying(RuntimeError("called")), 2) == Subgraph()
