@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import dagster as dg
@@ -65,6 +66,9 @@ _EXAMPLE = {"ops": {STEPS[0].name: {"config": {"question": "Write your question 
 
 def make_query_job(steps: Sequence[AnyStep] = STEPS) -> dg.JobDefinition:
     """A job with an op for each step. The first op takes a QueryConfig, the last one gives the result as JSON data."""
+    for before, step in pairwise([None, *steps]):
+        if isinstance(step, StrategyStep) and not isinstance(before, Step):
+            raise TypeError(f"{step.name} runs for each strategy, so it must follow a step that does not.")
     first, *others = steps
     start = _start_op(first)
     ops = [(step, _op_of(step, is_last=step is steps[-1])) for step in others]
@@ -89,10 +93,7 @@ def _for_each_strategy(step: StrategyStep, op: dg.OpDefinition, state: Any) -> A
     return strategies.map(lambda strategy: op(state, strategy)).collect()
 
 
-def _start_op(step: AnyStep) -> dg.OpDefinition:
-    if not isinstance(step, Step):
-        raise TypeError(f"{step.name} can't be the first step: it runs for each strategy, and no question was read yet.")
-
+def _start_op(step: Any) -> dg.OpDefinition:
     @dg.op(name=step.name, description=step.run.__doc__, required_resource_keys=_RESOURCES)
     @told_plainly
     def start(context: dg.OpExecutionContext, config: QueryConfig) -> QueryState:

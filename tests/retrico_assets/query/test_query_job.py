@@ -2,14 +2,13 @@
 
 import json
 import pickle
-from contextlib import nullcontext
 from typing import ClassVar
 
 import dagster as dg
 import pytest
 
 from resources.dagster_resources import ModelsResource
-from resources.errors import ExtractionError, StoreError
+from resources.errors import ExtractionError
 from resources.models.llm.client import ChatModel
 from resources.models.rerankers.cross_encoder import EmbedderReranker
 from retrico_assets.project import ProjectResource
@@ -20,48 +19,9 @@ from retrico_assets.query.options import FusionOptions, QueryOptions
 from retrico_assets.query.plan import plan_for_project
 from retrico_assets.query.retrievers import base as retriever
 from tests.support.llm_stub import says, scripted_llm
+from tests.support.query_resources import Models, Unreachable, metadata, run_query
 
 QUESTION = "Where was Albert Einstein born?"
-
-
-class Given:
-    """A store resource: hands out a store that the test keeps open."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def connect(self):
-        return nullcontext(self._store)
-
-
-class Unreachable:
-    def connect(self):
-        raise StoreError("the store at redis://u:CANARY@h can't be reached; start it")
-
-
-class Models:
-    """A models resource, with an embedder and perhaps a language model."""
-
-    context_tokens = 3000
-
-    def __init__(self, embedder, llm=None, reranker=None):
-        self._embedder = embedder
-        self._llm = llm
-        self._reranker = reranker
-
-    def entity_extractor(self):
-        return None
-
-    def embedder(self):
-        return self._embedder
-
-    def llm(self):
-        return self._llm
-
-    def reranker(self):
-        if isinstance(self._reranker, Exception):
-            raise self._reranker
-        return self._reranker
 
 
 @pytest.fixture
@@ -79,27 +39,9 @@ def project(tmp_path):
 @pytest.fixture
 def run(world, project):
     def run(**given):
-        return _run(world, given.pop("project", None) or project(), **given)
+        return run_query(world, query_job, given.pop("project", None) or project(), **given)
 
     return run
-
-
-def _run(world, project, llm=None, reranker=None, raise_on_error=True, question=QUESTION, stores=None, **config):
-    resources = {
-        "project": project,
-        "graph_store": Given(world.graph),
-        "text_store": Given(world.texts),
-        "vector_store": Given(world.vectors),
-        "models": Models(world.embedder, llm, reranker),
-    } | (stores or {})
-    job = dg.Definitions(jobs=[query_job], resources=resources).resolve_job_def("query")
-    run_config = {"ops": {"parse_question": {"config": {"question": question, **config}}}}
-    return job.execute_in_process(run_config, raise_on_error=raise_on_error)
-
-
-def metadata(result, node):
-    outputs = [event for event in result.all_events if event.event_type_value == "STEP_OUTPUT" and event.node_name == node]
-    return {name: entry.value for event in outputs for name, entry in event.event_specific_data.metadata.items()}
 
 
 def test_the_job_gives_what_plain_python_gives(run, world):
