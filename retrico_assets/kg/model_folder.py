@@ -108,7 +108,7 @@ def publish(folder: Path, working: Path, card: Card, numbers: Numbers, metrics: 
     (working / "best.pt").unlink(missing_ok=True)
     for name in ("triples.npy", "weights.pt"):
         _sync(working / name)
-    before = current_version(folder)
+    before = _readable_current_version(folder)
     version = folder / f"{card.fingerprint}-{uuid.uuid4().hex[:8]}"
     working.rename(version)
     _write_json(folder / f"{_CURRENT}.new", {"version": version.name})
@@ -128,6 +128,14 @@ def current_version(folder: Path) -> Path | None:
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder / _CURRENT} can't be read ({error}). Delete it and train again (`retrico model`).") from error
     return folder / str(name)
+
+
+def _readable_current_version(folder: Path) -> Path | None:
+    """The current version; None if none is known, because ``current.json`` is missing or damaged."""
+    try:
+        return current_version(folder)
+    except StoreError:
+        return None
 
 
 def trained_version(folder: Path) -> Path:
@@ -166,12 +174,16 @@ def read_numbers(version: Path) -> Numbers:
         StoreError: a file is missing or damaged.
     """
     entities = _read_json(version / "entities.json")
+    relations = _read_json(version / "relations.json")
+    if not _is_list_of(entities, lambda row: isinstance(row, list) and [type(part) for part in row] == [str, str]):
+        raise _damaged(version / "entities.json", ValueError("not a list of ids and names"))
+    if not _is_list_of(relations, lambda row: isinstance(row, str)):
+        raise _damaged(version / "relations.json", ValueError("not a list of labels"))
     try:
         triples = np.load(version / "triples.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise _damaged(version / "triples.npy", error) from error
-    ids, names = zip(*entities, strict=True) if entities else ((), ())
-    return Numbers(ids, names, tuple(_read_json(version / "relations.json")), triples)
+    return Numbers(tuple(id_ for id_, _ in entities), tuple(name for _, name in entities), tuple(relations), triples)
 
 
 def write_weights(working: Path, model: Any) -> None:
@@ -210,6 +222,10 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise _damaged(path, error) from error
+
+
+def _is_list_of(value: Any, is_valid: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(is_valid(item) for item in value)
 
 
 def _damaged(path: Path, error: Exception) -> StoreError:

@@ -286,6 +286,24 @@ def test_a_missing_or_damaged_file_is_named(tmp_path):
         KGModel(version)
 
 
+@pytest.mark.parametrize("name", ["entities.json", "relations.json"])
+@pytest.mark.parametrize("content", ["[", "{}", "[1]", '[["a"]]', "null"])
+def test_a_file_of_another_shape_is_reported_as_damaged(name, content, tmp_path):
+    version = train(tmp_path, PLAIN)
+    (version / name).write_text(content)
+    with pytest.raises(StoreError, match=rf"{name} can't be read .* Train again"):
+        KGModel(version)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": null}', '{"version": "gone"}'])
+def test_training_again_replaces_a_model_whose_current_version_is_damaged(content, tmp_path):
+    train(tmp_path, PLAIN)
+    (tmp_path / "current.json").write_text(content)
+    version = train(tmp_path, plain(epochs=2))
+    assert current_version(tmp_path) == version
+    assert None not in KGModel.open(tmp_path).score(true_triples())
+
+
 def test_training_leaves_no_files_in_the_home_folder_or_the_temporary_folder(tmp_path):
     home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
