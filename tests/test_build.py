@@ -1,8 +1,6 @@
 """Documents to graph, with the real model and the embedded stores: what must hold of every build."""
 
-import gc
 import os
-import time
 
 import dagster as dg
 import pytest
@@ -193,30 +191,3 @@ def test_a_step_that_fails_lets_go_of_everything_it_opened(project):
         assert "size" in str(reason)
     assert len(os.listdir("/proc/self/fd")) <= before + 2
     assert project.build().result.success
-
-
-def test_building_two_thousand_unchanged_chunks_again_costs_next_to_nothing(tmp_path):
-    text = "{0} was born in Paris. {0} worked at the University of Bonn. In 1950 {0} moved from Bonn to Rome."
-    texts = {f"{n}.txt": "\n\n".join(text.format(f"Ada Miller {n} {line}") for line in range(40)) for n in range(50)}
-    paragraphs = {"corpus": {"chunking": {"method": "paragraph"}}}
-    project = make_project(tmp_path / "full", texts, paragraphs)
-    empty = make_project(tmp_path / "empty", {}, paragraphs)
-    gc.freeze()  # as the command line does; here the whole test session would be looked through
-    try:
-        first, build = cpu_seconds(project.build)
-        (again, rebuild), (once_more, _) = cpu_seconds(project.build), cpu_seconds(project.build)
-        empty.build()
-        start_up, _ = cpu_seconds(empty.build)
-    finally:
-        gc.unfreeze()
-        project.stop()
-        empty.stop()
-    assert build.metadata["graph"]["chunks"] == 2000
-    assert (rebuild.model_calls, rebuild.rows_written) == (0, 0)
-    assert min(again, once_more) - start_up <= 0.02 * first
-
-
-def cpu_seconds(work):
-    started = time.process_time()
-    result = work()
-    return time.process_time() - started, result

@@ -1,13 +1,11 @@
-"""`retrico` and `dagster` in processes of their own, as a user runs them."""
+"""The `retrico` command."""
 
-import ast
 import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -178,72 +176,6 @@ def test_two_questions_and_a_build_at_once(project):
     assert "Warsaw" in outputs[1][0]
     assert json.loads(outputs[2][0])["documents"]["new"] == 1
     assert ("Niels Bohr", "born in", "Copenhagen") in project.facts()
-
-
-def dagster(project, *arguments):
-    environment = os.environ | {"RETRICO_PROJECT": str(project.file), "DAGSTER_HOME": str(project.data / "dagster")}
-    (project.data / "dagster").mkdir(parents=True, exist_ok=True)
-    (project.data / "dagster" / "dagster.yaml").write_text((REPOSITORY / "configs/dagster.yaml").read_text())
-    return subprocess.run(
-        [sys.executable, "-m", "dagster", *arguments],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-def test_the_jobs_run_from_their_config_files(project):
-    for job in ("build", "query"):
-        run = dagster(project, "job", "execute", "-m", "retrico_assets.definitions", "-j", job, "-c", f"configs/{job}.yaml")
-        assert run.returncode == 0, run.stderr[-3000:]
-    assert ("Albert Einstein", "born in", "Ulm") in project.facts()
-
-
-def test_every_asset_materialises_from_the_command_line(project):
-    run = dagster(project, "asset", "materialize", "--select", "*", "-m", "retrico_assets.definitions")
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert project.graph()["stats"].documents == 3
-
-
-def test_the_definitions_are_valid(project):
-    assert dagster(project, "definitions", "validate", "-w", "workspace.yaml").returncode == 0
-    checked = subprocess.run(
-        [os.path.dirname(sys.executable) + "/dg", "check", "defs"], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
-def test_loading_the_definitions_imports_no_heavy_package():
-    code = "import sys, retrico_assets.definitions; print(sorted({m.split('.')[0] for m in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    heavy = {
-        "torch",
-        "gliner",
-        "sentence_transformers",
-        "faiss",
-        "pykeen",
-        "openai",
-        "falkordb",
-        "redis",
-        "neo4j",
-        "transformers",
-    }
-    assert not heavy & set(ast.literal_eval(loaded))
-
-
-def test_each_step_can_be_a_process_of_its_own(project, tmp_path):
-    module = tmp_path / "parallel.py"
-    module.write_text(
-        "import dagster as dg\n"
-        "from retrico_assets import definitions as ours\n"
-        "defs = dg.Definitions(assets=ours.defs.assets, jobs=[ours.build_job], resources=ours.defs.resources,\n"
-        "    executor=dg.multiprocess_executor.configured({'max_concurrent': 2}))\n"
-    )
-    run = dagster(project, "job", "execute", "-f", str(module), "-j", "build")
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert ("Albert Einstein", "born in", "Ulm") in project.facts()
 
 
 def test_commands_start_as_processes_of_their_own(project):
