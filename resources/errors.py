@@ -21,6 +21,10 @@ class StoreError(RetricoError):
     """A store can't be reached, or refused what it was given."""
 
 
+class DamagedFileError(StoreError):
+    """A file of a store is damaged, or not what its name says."""
+
+
 class IndexMismatchError(StoreError):
     """A vector index was made by another model, or for vectors of another size."""
 
