@@ -1,6 +1,5 @@
 """The project as Dagster resources: its settings, its one-build-at-a-time lock, and its stores and models."""
 
-import fcntl
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
+from resources.files.locking import lock_holder, locked
 from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.frames_io import FrameIOManager
 from retrico_assets.progress import reporter
@@ -58,20 +58,29 @@ def held_build_lock(folder: Path, run_id: str | None, log: logging.Logger) -> It
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "build.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info("another build of this project is running; waiting for it to end")
-            report = reporter("waiting for a build", log.info, "builds")
-            report(0, 1)
-            fcntl.flock(file, fcntl.LOCK_EX)
+    report = reporter("waiting for a build", log.info, "builds")
+    waited = False
+
+    def on_wait() -> None:
+        nonlocal waited
+        waited = True
+        log.info(_waiting_message(folder / "build.lock"))
+        report(0, 1)
+
+    with locked(folder / "build.lock", on_wait=on_wait):
+        if waited:
             report(1, 1)
         _HELD.add(key)
         try:
             yield
         finally:
             _HELD.discard(key)
+
+
+def _waiting_message(lock: Path) -> str:
+    holder = lock_holder(lock)
+    process = "" if holder is None else f" (process {holder})"
+    return f"Another build of this project is running{process}. Waiting for it to end."
 
 
 def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def locked(path: Path, *, timeout: float | None = None, on_wait: Callable[[], No
 
 
 def lock_holder(path: Path) -> int | None:
-    """The id of the process that holds the lock on ``path``. None if nobody does, or where the system does not tell (not Linux)."""
+    """The id of the process that holds the lock on ``path``. None if nobody does, and on systems other than Linux."""
     try:
         inode = path.stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()
@@ -62,6 +62,4 @@ def _wait(lock: FileLock, path: Path, timeout: float | None) -> None:
     except Timeout:
         holder = lock_holder(path)
         who = "Another process" if holder is None else "This process" if holder == os.getpid() else f"Process {holder}"
-        raise StoreError(
-            f"{who} has held the lock {path} for more than {timeout:g} s. Wait for it to end, or stop it."
-        ) from None
+        raise StoreError(f"{who} has held the lock {path} for more than {timeout:g} s. Wait for it to end, or stop it.") from None

@@ -13,5 +13,7 @@ def private_folder(path: Path) -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     state = path.lstat()
     if state.st_uid != os.getuid() or state.st_mode & 0o077 or path.is_symlink():
-        raise PermissionError(f"{path} is not a private folder of this user (mode 0700). Remove it, or correct its owner and mode.")
+        raise PermissionError(
+            f"{path} is not a private folder of this user (mode 0700). Remove it, or correct its owner and mode."
+        )
     return path

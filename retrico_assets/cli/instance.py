@@ -1,6 +1,5 @@
 """Dagster's own records of a project, and running its jobs in this process."""
 
-import fcntl
 import gc
 import os
 import shutil
@@ -12,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from resources.files.locking import locked
 from retrico_assets.package_files import configs_folder
 from retrico_assets.settings import ProjectSettings
 
@@ -48,8 +48,7 @@ def opened_instance() -> Iterator[dg.DagsterInstance]:
 @contextmanager
 def _first_opener_alone() -> Iterator[None]:
     """Dagster makes the tables of a new home without a lock: two commands at once would both try."""
-    with (Path(os.environ["DAGSTER_HOME"]) / "open.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(Path(os.environ["DAGSTER_HOME"]) / "open.lock"):
         yield
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from resources.files.replacing import replace_atomically
 from resources.graph.base import GraphStore
 from resources.records import Community
 from retrico_assets.communities.detect import WeightedGraph, detect, relation_row, weighted_graph
@@ -119,9 +119,8 @@ def read_state(file: Path) -> dict[str, Any]:
 def write_state(file: Path, state: dict[str, Any]) -> None:
     """Replace the state file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    partly = file.with_name(f"{file.name}.{os.getpid()}")
-    partly.write_text(json.dumps(state), encoding="utf-8")
-    partly.replace(file)
+    with replace_atomically(file) as temporary:
+        temporary.write_text(json.dumps(state), encoding="utf-8")
 
 
 def _with_texts(community: Community, before: Community | None) -> Community:

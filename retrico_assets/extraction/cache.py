@@ -1,18 +1,21 @@
 """What extractors already said, so that no text is read twice and a killed build resumes where it stopped."""
 
 import json
-import sqlite3
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from resources.errors import StoreError
+from resources.files.sqlite import SqliteFile
 
 CacheKey = tuple[str, str]
 """SHA-256 of a text, and what identifies extractor, settings and input besides the text."""
 
 _BATCH = 400
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS extractions "
+    "(text_hash TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (text_hash, key)) WITHOUT ROWID"
+)
+_REMEDY = "Delete it together with its -wal and -shm files: it only saves work, and the next build creates it again."
 
 
 class ExtractionCache:
@@ -23,21 +26,12 @@ class ExtractionCache:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._lock = threading.Lock()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=60, check_same_thread=False, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS extractions "
-                "(text_hash TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (text_hash, key)) WITHOUT ROWID"
-            )
-        except (OSError, sqlite3.Error) as problem:
-            raise self._error(problem) from problem
+        self._file = SqliteFile(self.path, schema=_SCHEMA, version=1, remedy=_REMEDY, synchronous="NORMAL")
+        with self._file.reading():  # a file that can't be used is reported now
+            pass
 
     def close(self) -> None:
-        self._connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -56,11 +50,8 @@ class ExtractionCache:
     def _get(self, keys: Sequence[CacheKey]) -> dict[CacheKey, Any]:
         places = ",".join(["(?,?)"] * len(keys))
         statement = f"SELECT text_hash, key, value FROM extractions WHERE (text_hash, key) IN (VALUES {places})"
-        with self._lock:
-            try:
-                rows = self._connection.execute(statement, [part for key in keys for part in key]).fetchall()
-            except sqlite3.Error as problem:
-                raise self._error(problem) from problem
+        with self._file.reading() as database:
+            rows = database.execute(statement, [part for key in keys for part in key]).fetchall()
         found = {}
         for text_hash, key, value in rows:
             try:
@@ -74,21 +65,5 @@ class ExtractionCache:
         rows = [(*key, json.dumps(value, ensure_ascii=False)) for key, value in values.items()]
         if not rows:
             return
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    self._connection.executemany("INSERT OR REPLACE INTO extractions VALUES (?, ?, ?)", rows)
-                    self._connection.execute("COMMIT")
-                except BaseException:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-                    raise
-            except sqlite3.Error as problem:
-                raise self._error(problem) from problem
-
-    def _error(self, problem: Exception) -> StoreError:
-        return StoreError(
-            f"The extraction cache {self.path} can't be used ({problem}). If it is damaged, delete it together with its "
-            "-wal and -shm files: it only saves work, and the next build makes it anew."
-        )
+        with self._file.writing() as database:
+            database.executemany("INSERT OR REPLACE INTO extractions VALUES (?, ?, ?)", rows)

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from resources.files.replacing import replace_atomically
 from retrico_assets.graph.entity_graph import EntityGraph
 
 _FORMAT = "1"
@@ -26,22 +25,16 @@ def save(graph: EntityGraph, folder: Path) -> None:
         "relation_ids": graph.relation_ids,
         "names": graph.names,
     }
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".entity_graph", suffix=".npz")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(
-                stream,
-                texts=np.frombuffer(json.dumps(texts).encode(), np.uint8),
-                frequency=graph.frequency,
-                ends=graph.ends,
-                data=graph.transition.data,
-                indices=graph.transition.indices,
-                indptr=graph.transition.indptr,
-            )
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replace_atomically(file) as temporary, temporary.open("wb") as stream:
+        np.savez(
+            stream,
+            texts=np.frombuffer(json.dumps(texts).encode(), np.uint8),
+            frequency=graph.frequency,
+            ends=graph.ends,
+            data=graph.transition.data,
+            indices=graph.transition.indices,
+            indptr=graph.transition.indptr,
+        )
     for old in folder.glob("entity_graph-*.npz"):
         if old != file:
             old.unlink(missing_ok=True)

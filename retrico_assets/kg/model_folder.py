@@ -12,9 +12,7 @@ A version is written under a temporary name and renamed when it is complete, so 
 model in place. The earlier version is kept until the next training, for readers that have it open.
 """
 
-import fcntl
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from resources.errors import NotBuiltError, StoreError
+from resources.files.locking import locked
+from resources.files.replacing import replace_atomically, sync
 from retrico_assets.kg.calibration import Calibration
 
 FORMAT = 1
@@ -77,15 +77,10 @@ class Numbers:
 
 
 @contextmanager
-def training_lock(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+def training_lock(folder: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Let one training run at a time; a second one calls ``on_wait`` and waits. Removes what killed trainings left behind."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "training.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait()
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(folder / "training.lock", on_wait=on_wait):
         for left in folder.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
@@ -107,12 +102,12 @@ def publish(folder: Path, working: Path, card: Card, numbers: Numbers, metrics: 
     np.save(working / "triples.npy", numbers.triples.astype(np.int32))
     (working / "best.pt").unlink(missing_ok=True)
     for name in ("triples.npy", "weights.pt"):
-        _sync(working / name)
+        sync(working / name)
     before = _readable_current_version(folder)
     version = folder / f"{card.fingerprint}-{uuid.uuid4().hex[:8]}"
     working.rename(version)
-    _write_json(folder / f"{_CURRENT}.new", {"version": version.name})
-    os.replace(folder / f"{_CURRENT}.new", folder / _CURRENT)
+    with replace_atomically(folder / _CURRENT) as temporary:
+        _write_json(temporary, {"version": version.name})
     for other in folder.iterdir():
         if other.is_dir() and other not in (version, before):
             shutil.rmtree(other, ignore_errors=True)
@@ -212,9 +207,8 @@ def set_revision(version: Path, revision: str | None) -> None:
     """Record that the graph of this revision has the triples that the model learned from."""
     card = read_card(version)
     if card.revision != revision:
-        temporary = version / "card.json.new"
-        _write_json(temporary, asdict(replace(card, revision=revision)))
-        os.replace(temporary, version / "card.json")
+        with replace_atomically(version / "card.json") as temporary:
+            _write_json(temporary, asdict(replace(card, revision=revision)))
 
 
 def _read_json(path: Path) -> Any:
@@ -234,9 +228,4 @@ def _damaged(path: Path, error: Exception) -> StoreError:
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8", errors="surrogatepass")
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(path)

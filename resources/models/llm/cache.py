@@ -1,18 +1,19 @@
 """Replies that a chat model already gave, so that the same request is not paid twice."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import os
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from resources.errors import DamagedFileError, StoreError
+from resources.files.locking import locked
+from resources.files.sqlite import SqliteFile
 from resources.models.llm.replies import Reply, ToolCall, Usage
 
 _log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class ReplyCache:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._file = _file(self.path)
         self._usable = True
 
     def get(self, key: str) -> Reply | None:
@@ -58,8 +59,7 @@ class ReplyCache:
         self._run("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, _to_json(reply)))
 
     def close(self) -> None:
-        with self._lock:
-            self._close()
+        self._file.disconnect()
 
     def _run(self, statement: str, values: tuple[str, ...]) -> list[Any]:
         with self._lock:
@@ -67,26 +67,19 @@ class ReplyCache:
                 if not self._usable:
                     return []
                 try:
-                    if self._connection is None:
-                        self._connection = _open(self.path)
-                    return self._connection.execute(statement, values).fetchall()
-                except (OSError, sqlite3.Error) as problem:
-                    self._close()
-                    if is_second_try or not _is_damage(problem) or not self._put_aside(problem):
+                    with self._file.reading() as database:
+                        return database.execute(statement, values).fetchall()
+                except StoreError as problem:
+                    self._file.disconnect()
+                    if is_second_try or not isinstance(problem, DamagedFileError) or not self._put_aside(problem):
                         self._usable = False
                         _log.warning("replies of the language model are not cached: %s: %s", self.path, problem)
             return []
 
-    def _close(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
-
     def _put_aside(self, problem: Exception) -> bool:
         """Rename the damaged file, unless another process was quicker. False if that can't be done."""
         try:
-            with _locked(self.path.with_name(self.path.name + ".lock")):
+            with locked(self.path.with_name(self.path.name + ".lock")):
                 if _is_sound(self.path):
                     return True
                 aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
@@ -99,37 +92,17 @@ class ReplyCache:
         return True
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL) WITHOUT ROWID")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _is_damage(problem: Exception) -> bool:
-    """Not a lock, a full disk or a missing right: those are OperationalErrors, a child of DatabaseError."""
-    return type(problem) is sqlite3.DatabaseError
+def _file(path: Path) -> SqliteFile:
+    schema = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL) WITHOUT ROWID"
+    return SqliteFile(path, schema=schema, version=1, remedy="It only saves requests.", synchronous="NORMAL")
 
 
 def _is_sound(path: Path) -> bool:
     try:
-        with contextlib.closing(_open(path)) as connection:
-            return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
-    except sqlite3.Error:
+        with contextlib.closing(_file(path)) as file, file.reading() as database:
+            return bool(database.execute("PRAGMA quick_check").fetchone()[0] == "ok")
+    except StoreError:
         return False
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _to_json(reply: Reply) -> str:

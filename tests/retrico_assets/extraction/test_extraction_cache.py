@@ -32,7 +32,7 @@ def test_a_damaged_row_counts_as_absent(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_and_may_be_deleted(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     path.write_bytes(b"this is no database, whatever its name says" * 100)
-    with pytest.raises(StoreError, match=r"cache\.db can't be used .*delete it"):
+    with pytest.raises(StoreError, match=r"cache\.db is damaged: .*[Dd]elete"):
         ExtractionCache(path)
 
 

@@ -103,7 +103,7 @@ def test_the_matrix_is_kept_until_the_graph_changes(world, tmp_path):
 
 
 def test_another_process_reads_the_matrix_from_disk_and_a_broken_file_is_made_again(world, tmp_path, monkeypatch):
-    from retrico_assets.query import entity_graph as module
+    from retrico_assets.graph import entity_graph as module
 
     cache = tmp_path / "cache"
     made = entity_graph(world.graph, world.texts, cache)

@@ -188,7 +188,7 @@ def test_each_is_ranked_and_comes_once(ways):
 
 
 def test_namesakes_are_not_joined_with_each_other(tmp_path):
-    from query_world import small_world
+    from tests.support.query_world import small_world
 
     world = small_world(tmp_path)
     found = retrieve(world, "Paris?")
