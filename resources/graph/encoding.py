@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from resources.errors import StoreError
+from resources.text.characters import is_blank, storable
 
 SCHEMA_KEYS = frozenset(
     {"id", "label", "key", "entity_type", "type", "description", "title", "source", "text", "text_hash", "start",
@@ -30,16 +31,14 @@ SCHEMA_KEYS = frozenset(
      "json_keys", "more_properties", "property_keys", "properties", "relation_keys"}
 )  # fmt: skip
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _JSON_ESCAPE = re.compile(r"\\\\|\\u00([01][0-9a-f])")
 _LONGEST_TYPE = 60
 _INT64 = range(-(2**63), 2**63)
 _LONGEST_INTEGER = 10**4000
 
 
-def clean_text(text: str) -> str:
-    """The text without NUL and lone surrogates, which no store can hold."""
-    return _UNSTORABLE.sub("", text) if _UNSTORABLE.search(text) else text
+clean_text = storable
+"""The name of this rule in the graph stores."""
 
 
 def stored_float(value: float) -> float:
@@ -125,7 +124,7 @@ def edge_type(label: str) -> str:
 
     Different labels may share one; the exact label stays in the edge's property ``label``. Raises StoreError without a label.
     """
-    if not isinstance(label, str) or not label.strip():
+    if not isinstance(label, str) or is_blank(label):
         raise StoreError(f"A relation needs a label, got {label!r}. Leave such relations out before they are written.")
     return _edge_type(label)
 

@@ -8,12 +8,12 @@ made of words, and words hold letters, digits and marks only, the rest being spe
 import hashlib
 import math
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from resources.text.words import match_expression, words
+from resources.text.words import question_phrases as cut_question
+from resources.text.words import script_without_spaces, search_words
 
 _MOST_PHRASES = 200
 _LONGEST_WORD = 100  # bytes; RediSearch passes over words of more than 128
@@ -23,15 +23,13 @@ _K1, _B = 1.2, 0.75  # the usual parameters of BM25
 
 
 def search_text(text: str) -> str:
-    """The words of a text as they are stored for search: in order, joined by blanks."""
-    return _stored(words(text))
+    """The words of a text as they are stored for search: in order, joined by spaces; hyphenated words written as one follow."""
+    return _stored(search_words(text))
 
 
 def question_phrases(question: str) -> list[str]:
     """What a question looks for in texts: words and phrases, each once, stop words left out; of a very long one the first 200."""
-    quoted = match_expression(question)
-    phrases = [phrase.split() for phrase in quoted[1:-1].split('" OR "')] if quoted else []
-    return [_stored(phrase) for phrase in phrases[:_MOST_PHRASES]]
+    return [_stored(phrase) for phrase in cut_question(question)[:_MOST_PHRASES]]
 
 
 def name_phrases(name: str) -> list[str]:
@@ -134,11 +132,6 @@ def _shortened(word: str) -> str:
 
 
 def _units(text: str) -> Iterable[str]:
-    for is_character, run in groupby(text.split(), _is_character):
+    for script, run in groupby(text.split(), script_without_spaces):
         units = list(run)
-        yield from map(" ".join, pairwise(units)) if is_character and len(units) > 1 else units
-
-
-def _is_character(word: str) -> bool:
-    """Whether the word is one character of a script that is written without blanks (or so short a word of another)."""
-    return unicodedata.category(word[0]) == "Lo" and not any(unicodedata.category(mark) == "Lo" for mark in word[1:])
+        yield from map(" ".join, pairwise(units)) if script and len(units) > 1 else units

@@ -23,7 +23,6 @@ _SAMPLE = 1 << 16
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_INVISIBLE = re.compile(r"[\s\u200b\ufeff]*")
 
 
 class BinaryFileError(DocumentError):
@@ -87,11 +86,6 @@ def clean(text: str) -> Cleaned:
     for before, after in (("\ufeff", ""), ("\x00", ""), ("\r\n", "\n"), ("\r", "\n")):
         cleaned = cleaned.replace(before, after)
     return Cleaned(cleaned, len(text) - len(cleaned), replaced)
-
-
-def is_empty(text: str) -> bool:
-    """Is there nothing to see: only white space, U+200B and U+FEFF?"""
-    return _INVISIBLE.fullmatch(text) is not None
 
 
 def _decode_marked(data: bytes, encoding: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -13,12 +12,13 @@ from typing import Any
 
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
-from resources.text.words import match_expression, words
+from resources.text.characters import is_storable, storable
+from resources.text.words import question_phrases, search_words
 from resources.texts.base import TextStore, content_hash
 from resources.texts.sqlite_records import add_functions, select_chunks
 from resources.texts.structured import ChunkRow, Filter, Sort, check_query
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 30.0
 
 # The words of a chunk are cut by us (texts/words.py) and stored joined by blanks. To the ascii tokenizer every
@@ -109,7 +109,7 @@ class SqliteTextStore(TextStore):
             )
             database.executemany(
                 "INSERT INTO chunk_words (rowid, words) VALUES (?, ?)",
-                ((n, " ".join(words(row[3]))) for n, row in enumerate(rows, first)),
+                ((n, " ".join(search_words(row[3]))) for n, row in enumerate(rows, first)),
             )
         return len(rows)
 
@@ -204,6 +204,14 @@ class SqliteTextStore(TextStore):
                 raise
 
 
+def match_expression(question: str) -> str:
+    """An FTS5 query for chunks that hold a phrase of the question; empty if there is nothing to look for.
+
+    Every phrase is quoted, so that no word is syntax.
+    """
+    return " OR ".join(f'"{" ".join(phrase)}"' for phrase in question_phrases(question))
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -241,6 +249,9 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        elif version == 1:  # the same tables, with words cut by older rules
+            _cut_words_again(connection)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
         elif version != SCHEMA_VERSION:
             raise StoreError(
                 f"{path} has schema {version}, this version of RetriCo writes schema {SCHEMA_VERSION}; "
@@ -251,6 +262,14 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _cut_words_again(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM chunk_words")
+    texts = connection.execute("SELECT number, text FROM chunks")
+    connection.executemany(
+        "INSERT INTO chunk_words (rowid, words) VALUES (?, ?)", ((number, " ".join(search_words(text))) for number, text in texts)
+    )
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -311,19 +330,16 @@ def _chunk_rows(chunks_by_document: Mapping[str, Sequence[Chunk]]) -> list[tuple
 
 
 def _check_id(value: Any, where: str) -> None:
-    if not isinstance(value, str) or not value or _UNSTORABLE.search(value):
+    if not isinstance(value, str) or not value or not is_storable(value):
         raise StoreError(
             f"{where}: {value!r} can't be an id; an id is a text of one character or more without NUL or lone surrogates"
         )
 
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-
-
 def _clean(text: Any, where: str) -> str:
     if not isinstance(text, str):
         raise StoreError(f"{where} is no text but {type(text).__name__}: {text!r:.100}; nothing of the batch was written")
-    return _UNSTORABLE.sub("", text)
+    return storable(text)
 
 
 def _metadata(metadata: Mapping[str, Any], where: str) -> str:

@@ -1,15 +1,14 @@
 """Structured questions in SQLite. Values and the keys of metadata are parameters: nothing that is asked stands in a statement."""
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from resources.errors import StoreError
+from resources.text.characters import storable
 from resources.texts.structured import NUMBER_FIELDS, TEXT_FIELDS, Filter, Sort, as_number
 
 _MOST_LISTED = 50
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _COLUMNS = {
     "id": "chunks.id",
@@ -62,7 +61,7 @@ def _check_fields(database: sqlite3.Connection, fields: Sequence[str]) -> None:
         if field in _COLUMNS:
             continue
         known = f"SELECT 1 {_JOINED} WHERE EXISTS (SELECT 1 FROM ({_METADATA}) WHERE key = ?) LIMIT 1"
-        if database.execute(known, (_storable(field),)).fetchone() is None:
+        if database.execute(known, (storable(field),)).fetchone() is None:
             keys = database.execute(
                 "SELECT DISTINCT field.key FROM chunks, json_each(CASE WHEN json_valid(metadata) THEN metadata ELSE '{}' END)"
                 " AS field UNION SELECT field.key FROM documents,"
@@ -74,13 +73,13 @@ def _check_fields(database: sqlite3.Connection, fields: Sequence[str]) -> None:
 
 
 def _condition(one: Filter, suffix: str, parameters: dict[str, Any]) -> str:
-    text = _storable(one.value if isinstance(one.value, str) else str(one.value))
+    text = storable(one.value if isinstance(one.value, str) else str(one.value))
     parameters[f"text{suffix}"] = text.casefold() if one.operator in ("contains", "starts_with") else text
     parameters[f"number{suffix}"] = as_number(one.value)
     column = _COLUMNS.get(one.field)
     if column is not None:
         return _comparison(column, one, suffix)
-    parameters[f"field{suffix}"] = _storable(one.field)
+    parameters[f"field{suffix}"] = storable(one.field)
     some = f"EXISTS (SELECT 1 {_ITEMS} WHERE field.key = :field{suffix} AND item.value IS NOT NULL"
     if one.operator == "neq":  # none of a list's items is the value
         equal = _comparison("item.value", Filter(one.field, "eq", one.value), suffix)
@@ -121,7 +120,7 @@ def _order(one: Sort, name: str, parameters: dict[str, Any]) -> list[str]:
     column = _COLUMNS.get(one.field)
     if column is not None:
         return [f"{column} {direction}"]
-    parameters[name] = _storable(one.field)
+    parameters[name] = storable(one.field)
     value = f"(SELECT %s FROM ({_METADATA}) WHERE key = :{name} AND value IS NOT NULL LIMIT 1)"
     return [
         f"{value % 'value'} IS NULL",
@@ -129,10 +128,6 @@ def _order(one: Sort, name: str, parameters: dict[str, Any]) -> list[str]:
         f"{value % _number('value')} {direction}",
         f"{value % 'CAST(value AS TEXT)'} {direction}",
     ]
-
-
-def _storable(text: str) -> str:
-    return _UNSTORABLE.sub("", text)
 
 
 def _casefolded(value: Any) -> str | None:

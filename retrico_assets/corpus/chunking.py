@@ -6,7 +6,6 @@ Accents, joined emoji and the like stay with their base character unless a chunk
 """
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Literal, get_args
 
 from resources.errors import SettingsError
 from resources.records import Chunk, Document, Properties
-from resources.text.decoding import is_empty
+from resources.text.characters import character_start, is_blank
 from resources.text.sentences import paragraph_spans, sentence_spans, strip_span
 from retrico_assets.corpus.ids import chunk_id
 
@@ -24,9 +23,6 @@ Method = Literal["sentence", "paragraph", "fixed", "page"]
 Span = tuple[int, int]
 
 _SOLID = re.compile(r"\S")
-_JOINER = "\u200d"
-# How far back a cut moves to keep a character whole; a longer pile of accents is cut.
-_LOOK_BACK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def chunk_document(document: Document, chunking: Chunking) -> list[Chunk]:
     chunks: list[Chunk] = []
     for start, end, metadata in _pieces(document.text, chunking):
         text = document.text[start:end]
-        if not is_empty(text):
+        if not is_blank(text):
             id_ = chunk_id(document.id, start, end, text)
             chunks.append(Chunk(id_, document.id, len(chunks), text, start, end, metadata))
     return chunks
@@ -127,7 +123,7 @@ def _cut_at_blanks(text: str, span: Span, size: int) -> list[Span]:
     start, end = span
     pieces = []
     while end - start > size:
-        cut = _last_blank(text, start, start + size) or _cut(text, start + size, start)
+        cut = _last_blank(text, start, start + size) or character_start(text, start + size, start)
         pieces.append(strip_span(text, start, cut))
         start = _skip_blanks(text, cut, end)
     return [*pieces, (start, end)]
@@ -145,7 +141,7 @@ def _last_blank(text: str, start: int, end: int) -> int | None:
 def _windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Span]:
     start = _skip_blanks(text, start, end)
     while start < end:
-        stop = _cut(text, start + size, start) if start + size < end else end
+        stop = character_start(text, start + size, start) if start + size < end else end
         yield strip_span(text, start, stop)
         if _skip_blanks(text, stop, end) == end:
             return
@@ -155,42 +151,12 @@ def _windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterat
 def _restart(text: str, start: int, stop: int, overlap: int) -> int:
     """Where the window after ``start:stop`` begins: moved back, or else forward, to keep a character whole."""
     wanted = max(stop - overlap, start + 1)
-    place = _cut(text, wanted, start)
-    if place < wanted or not _continues(text, wanted):
-        return place
-    return next((at for at in range(wanted, min(stop, wanted + _LOOK_BACK)) if not _continues(text, at)), stop)
+    place = character_start(text, wanted, start)
+    while place == wanted and wanted < stop and character_start(text, wanted) < wanted:
+        wanted = place = wanted + 1
+    return place
 
 
 def _skip_blanks(text: str, start: int, end: int) -> int:
     solid = _SOLID.search(text, start, end)
     return solid.start() if solid else end
-
-
-def _cut(text: str, at: int, floor: int) -> int:
-    """The place nearest before ``at`` (and after ``floor``) that parts no character from its accents; ``at`` if there is none."""
-    for place in range(at, max(floor, at - _LOOK_BACK), -1):
-        if place >= len(text) or not _continues(text, place):
-            return place
-    return at
-
-
-def _continues(text: str, at: int) -> bool:
-    """Does the character at ``at`` belong to the one before it? A short form of the rules of Unicode annex 29."""
-    char = text[at]
-    if char < "\u0300":
-        return False
-    return (
-        char == _JOINER
-        or text[at - 1] == _JOINER
-        or unicodedata.category(char)[0] == "M"
-        or "\U0001f3fb" <= char <= "\U0001f3ff"
-        or ("\U0001f1e6" <= char <= "\U0001f1ff" and _splits_flag(text, at))
-    )
-
-
-def _splits_flag(text: str, at: int) -> bool:
-    """Is ``at`` between the two halves of a flag? Flags are pairs, counted from the first in a row."""
-    first = at
-    while first > max(0, at - _LOOK_BACK) and "\U0001f1e6" <= text[first - 1] <= "\U0001f1ff":
-        first -= 1
-    return (at - first) % 2 == 1

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from resources.errors import DocumentError, SettingsError
 from resources.records import Document
-from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode_with_encoding, is_empty
+from resources.text.characters import is_blank
+from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode_with_encoding
 from retrico_assets.corpus.ids import document_id
 
 _TEMPORARY = re.compile(r"\..*|~\$.*|.*~|.*\.(?:part|partial|tmp|temp|swp|crdownload|download)", re.IGNORECASE | re.DOTALL)
@@ -136,7 +137,7 @@ def inline_documents(texts: Sequence[InlineText]) -> Reading:
 
 def _document(source: str, raw: str, title: str | None, metadata: dict[str, object]) -> Document | Problem:
     text, _, replaced = clean(raw)
-    if is_empty(text):
+    if is_blank(text):
         return Problem(source, "empty", "there is no visible character in it", failed=False)
     if replaced:
         metadata |= {"replaced_characters": replaced}

@@ -12,7 +12,7 @@ from resources.records import Chunk, Document, DocumentGraph, Mention, RelationM
 from retrico_assets.graph.identity import IdentityPolicy, resolve
 
 # Raise it when the same records are to be written in another form, so that every document is written again.
-_FORM = 1
+_FORM = 2
 
 _DOCUMENTS_A_BATCH = 50
 

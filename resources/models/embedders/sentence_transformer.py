@@ -12,6 +12,7 @@ import numpy as np
 
 from resources.errors import ExtractionError, RetricoError
 from resources.models.loading import hide_loading_bars
+from resources.text.characters import storable
 
 _PACKAGED = "all-MiniLM-L6-v2"
 _HUB_TIMEOUT_SECONDS = 5.0
@@ -217,9 +218,7 @@ def _token_offsets(model: Any, text: str) -> list[tuple[int, int]]:
 
 def _encodable(text: str) -> str:
     """Lone surrogates, which no tokenizer takes, as replacement characters: offsets stay."""
-    return (
-        text.encode("utf-8", "replace").decode("utf-8") if any("\ud800" <= character <= "\udfff" for character in text) else text
-    )
+    return storable(text, "?")
 
 
 def _folder_hash(folder: Path) -> str:

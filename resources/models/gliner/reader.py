@@ -11,8 +11,8 @@ from resources.errors import ExtractionError, SettingsError
 from resources.models.base import Extraction, OnResult, Span
 from resources.models.gliner.model import GlinerModel, WindowResult, WordRange, check_folder, content_version, load_gliner
 from resources.models.gliner.windows import Window, cut_windows, whole_words, word_ranges
+from resources.text.characters import is_blank
 from resources.text.sentences import sentence_spans
-from resources.text.spans import is_blank
 
 VERSION = 1
 """Part of every fingerprint. Raise it when a change of this package changes results."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.text.spans import is_combining
+from resources.text.characters import is_mark
 
 MAX_WORD_CHARACTERS = 64
 """A longer run without a break (base64, a text without blanks) is read in pieces: wordpiece gives up at 100 characters."""
@@ -36,7 +36,7 @@ def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, 
     joined: list[tuple[int, int]] = []
     for start, end in words:
         if joined and joined[-1][1] == start:
-            mark_here, mark_before = is_combining(text[start]), is_combining(text[start - 1])
+            mark_here, mark_before = is_mark(text[start]), is_mark(text[start - 1])
             if mark_here or (mark_before and text[start].isalnum()):
                 joined[-1] = (joined[-1][0], end)
                 continue
@@ -49,7 +49,7 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
     pieces = []
     while end - start > MAX_WORD_CHARACTERS:
         cut = start + MAX_WORD_CHARACTERS
-        while cut > start + MAX_WORD_CHARACTERS // 2 and is_combining(text[cut]):
+        while cut > start + MAX_WORD_CHARACTERS // 2 and is_mark(text[cut]):
             cut -= 1
         pieces.append((start, cut))
         start = cut

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from resources.text.characters import printable
 from retrico_assets.query.answering.evidence import SourceChunk
 
 _OPENING = re.compile(r'[\s\ufeff]*(?:```\w*\s*)?\[?\s*\{(?:.*?,)?\s*"answer"\s*:\s*"', re.DOTALL | re.IGNORECASE)
@@ -11,8 +12,6 @@ _UNIT = re.compile(r'[^"\\]+|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-
 _HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][\da-fA-F]{2}(?:\\.{0,4})?", re.DOTALL)
 _UNFINISHED = re.compile(r"\s*\[(?P<names>[^\[\]]*)\Z|\s+\Z")
 _BETWEEN = re.compile(r"[\s,;]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 class Citations:
@@ -130,7 +129,7 @@ class AnswerStream:
 
 def clean(text: str) -> str:
     """The text without control characters, which could steer a terminal, and half characters, which can't be printed."""
-    return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
+    return printable(text)
 
 
 def _unescaped(unit: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from resources.errors import SettingsError
-from resources.graph.encoding import clean_text
 from resources.records import Entity, Relation, Scored, Subgraph
+from resources.text.characters import storable
 from resources.text.names import identity_key
 from retrico_assets.graph.identity import entity_id, relation_id
 from retrico_assets.query.providers.base import GraphProvider
@@ -165,7 +165,7 @@ def _entity(name: str) -> Entity:
 def _checked(part: str, value: Any, *, names_entity: bool) -> str:
     if not isinstance(value, str):
         raise SettingsError(f"kg_add_triple: {part} must be text, got {type(value).__name__} {value!r:.80}")
-    text = clean_text(value).strip()
+    text = storable(value).strip()
     if not text:
         raise SettingsError(f"kg_add_triple: {part} is empty; say it in words")
     if names_entity and not identity_key(text):

@@ -1,20 +1,18 @@
 """Which entities of the graph a question names."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from resources.graph.base import GraphStore
 from resources.records import Entity
-from resources.text.names import identity_key
+from resources.text.names import identity_key, search_key
+from resources.text.stopwords import FUNCTION_WORDS
 from retrico_assets.query.question.names import (
     Name,
     begins_sentence,
     candidate_names,
     capitalised_names,
-    function_words,
     only_function_words,
     outermost,
 )
@@ -129,8 +127,11 @@ def _by_full_text(groups: Sequence[tuple[Name, ...]], text: str, graph: GraphSto
 def _share(name: str, label: str) -> float:
     """The share of words in common if one's words are all among the other's, else 0; both given as identity keys.
 
-    Function words don't count. Accents of Latin letters don't either, as the full-text search sees it.
+    Function words don't count. Accents of Latin letters don't either, as full-text search sees it. Names that differ in
+    spaces only ("e mail", "email") have all words in common.
     """
+    if search_key(name).replace(" ", "") == search_key(label).replace(" ", ""):
+        return 1.0
     asked, known = _telling(name), _telling(label)
     if asked and asked <= known:
         return len(asked) / len(known)
@@ -142,10 +143,5 @@ def _share(name: str, label: str) -> float:
 @lru_cache(maxsize=4096)
 def _telling(key: str) -> frozenset[str]:
     """The words of a name that tell it from others; none when a letter or a number is all there is."""
-    told = frozenset(map(_plain, key.split())) - function_words()
-    return told if any(len(word) > 1 and not word.isdecimal() for word in told) else frozenset()
-
-
-def _plain(word: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", word)
-    return unicodedata.normalize("NFC", re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
+    words = frozenset(search_key(key).split()) - FUNCTION_WORDS
+    return words if any(len(word) > 1 and not word.isdecimal() for word in words) else frozenset()

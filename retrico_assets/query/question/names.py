@@ -6,22 +6,23 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import regex
+
+from resources.text.characters import is_mark
+from resources.text.folding import APOSTROPHES, fold
 from resources.text.names import identity_key
+from resources.text.stopwords import FUNCTION_WORDS, JOINING_WORDS
+from resources.text.words import script_without_spaces
 from retrico_assets.query.question.question import LONGEST_QUESTION
 
 LONGEST_NAME = 8
 """Words of a name that is looked up without an extractor's help."""
 LONGEST_UNSPACED_NAME = 16
 """The same in characters, for scripts that put no blanks between words."""
-_UNSPACED_SCRIPTS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
-_FUNCTION_WORDS = """
-a about all am an and any are as at be been by can could did do does for from had has have he her him his how i if in
-is it its many may me more most much my no not of on or our she should so some than that the their them then there
-these they this those to us was we were what when where which who whom whose why will with would you your s t d m ll re ve
-"""
-_JOINING_WORDS = "al bin da de del della den der di do dos du el ibn la le los of the van von y"
 _PLURAL_POSSESSIVES = ("s'", "s’")
-_INSIDE_A_NAME = re.compile(r"[^\S\n]+|[-‐‑'’&]")
+_INSIDE_A_NAME = re.compile(rf"[^\S\n]+|[-‐‑&{APOSTROPHES}]")
+_SIGNS_AFTER = re.compile(r"[+#＋＃]+|[%％‰]|[^\w\s](?!\w)")
+_SIGNS_BEFORE = regex.compile(r"[.\u2212\p{Sc}-]+\Z")
 _AFTER_AN_INITIAL = re.compile(r"\.[^\S\n]*")
 _NO_WORD_AT_END = re.compile(r"(?:(?<=\w)|\A)\W*\Z")
 _SENTENCE_STARTS = frozenset(".?!…¿¡\n")
@@ -95,9 +96,23 @@ def _units(text: str) -> Iterator[_Unit]:
         if unspaced:
             yield from _characters(text, start, position)
         else:
-            while position < len(text) and text[position] in "+#＋＃":  # C++ and C# are names
-                position += 1
+            start, position = _with_signs(text, start, position)
             yield _Unit(start, position, unspaced=False)
+
+
+def _with_signs(text: str, start: int, end: int) -> tuple[int, int]:
+    """The word with the signs around it that belong to a name: those that its identity key keeps."""
+    after = _SIGNS_AFTER.match(text, end)
+    if after and identity_key(text[start : after.end()]) != identity_key(text[start:end]):
+        end = after.end()
+    before = _SIGNS_BEFORE.search(text[max(0, start - 2) : start])
+    if before is None:
+        return start, end
+    outer = start - len(before[0])
+    # The character before the signs decides whether they count: "-40", but not "30-40".
+    with_signs = identity_key(text[max(0, outer - 1) : end]).split()
+    without = identity_key(text[start:end]).split()
+    return (outer if with_signs[-1:] != without[-1:] else start), end
 
 
 def _characters(text: str, start: int, end: int) -> Iterator[_Unit]:
@@ -108,18 +123,23 @@ def _characters(text: str, start: int, end: int) -> Iterator[_Unit]:
 
 @lru_cache(maxsize=4096)
 def _starts_word(character: str) -> bool:
-    return unicodedata.category(character)[0] != "M" and identity_key(character) != ""
+    return not is_mark(character) and identity_key(character) != ""
 
 
 def _continues_word(character: str, unspaced: bool) -> bool:
-    if unicodedata.category(character) == "Cf" or unicodedata.category(character)[0] == "M":
+    if is_mark(character) or _is_invisible(character):
         return True
     return _starts_word(character) and _is_unspaced(character) == unspaced
 
 
 @lru_cache(maxsize=4096)
+def _is_invisible(character: str) -> bool:
+    return fold(character) == ""
+
+
+@lru_cache(maxsize=4096)
 def _is_unspaced(character: str) -> bool:
-    return unicodedata.name(unicodedata.normalize("NFKC", character)[0], "").startswith(_UNSPACED_SCRIPTS)
+    return script_without_spaces(fold(character)) is not None
 
 
 def capitalised_names(text: str, taken: Sequence[Name]) -> Iterator[tuple[Name, ...]]:
@@ -150,11 +170,11 @@ def _runs(text: str, units: Sequence[_Unit], taken: Sequence[Name]) -> Iterator[
             run, joining = [], []
         if any(name.start < unit.end and unit.start < name.end for name in taken):
             opens = False
-        elif run and word in _joining_words():
+        elif run and word in JOINING_WORDS:
             joining.append(unit)
             continue
         else:
-            opens = _is_capital(text, unit) and word not in function_words()
+            opens = _is_capital(text, unit) and word not in FUNCTION_WORDS
         if opens:
             run += [*joining, unit]
         elif run:
@@ -181,14 +201,4 @@ def begins_sentence(text: str, start: int) -> bool:
 
 def only_function_words(key: str) -> bool:
     """Whether all its words are function words."""
-    return function_words().issuperset(key.split())
-
-
-@lru_cache(maxsize=1)
-def function_words() -> frozenset[str]:
-    return frozenset(_FUNCTION_WORDS.split())
-
-
-@lru_cache(maxsize=1)
-def _joining_words() -> frozenset[str]:
-    return frozenset(_JOINING_WORDS.split())
+    return FUNCTION_WORDS.issuperset(key.split())

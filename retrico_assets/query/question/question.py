@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from resources.errors import ExtractionError
 from resources.models.base import EntityExtractor, Span
 from resources.records import Entity
+from resources.text.characters import storable
 from retrico_assets.query.failures import Failure
 
 LONGEST_QUESTION = 2000
@@ -36,7 +37,7 @@ def read_question(text: str) -> tuple[Question, tuple[Failure, ...]]:
 
     Lone surrogates and NUL become U+FFFD; what is longer than LONGEST_QUESTION is cut.
     """
-    clean = "".join("\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character for character in text)
+    clean = storable(text, "\ufffd")
     if len(clean) <= LONGEST_QUESTION:
         return Question(clean), ()
     message = f"the question has {len(clean)} characters; only the first {LONGEST_QUESTION} are used. Shorten it."

@@ -8,6 +8,7 @@ from typing import TypeVar
 from resources.graph.base import GraphStore
 from resources.records import Chunk, Entity, Neighbourhood, Relation, Scored, Subgraph
 from resources.text.names import identity_key
+from resources.text.stopwords import FUNCTION_WORDS
 from resources.texts.base import TextStore
 
 Item = TypeVar("Item", Entity, Relation, Chunk)
@@ -15,9 +16,6 @@ Item = TypeVar("Item", Entity, Relation, Chunk)
 _SHORTEST_STEM = 4
 _UNFITTING = 0.25
 _MENTION_WEIGHT = 0.1
-_LITTLE_WORDS = frozenset(
-    ("a", "an", "and", "at", "by", "for", "from", "has", "in", "is", "of", "on", "or", "the", "to", "was", "with")
-)
 _FAMILIES = (
     "birth born bear birthplace native",
     "death die died dead dies buried",
@@ -47,7 +45,7 @@ def fit(label: str, question_words: frozenset[str]) -> float:
     half of the longer word ("located", "location"). Little words of the label ("in", "of") don't count beside others.
     """
     words = words_of(label)
-    words = words - _LITTLE_WORDS or words
+    words = words - FUNCTION_WORDS or words
     if not words:
         return 0.0
     return sum(any(_alike(word, other) for other in question_words) for word in words) / len(words)

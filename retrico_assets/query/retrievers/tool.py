@@ -1,7 +1,6 @@
 """Strategy "tool": a language model looks things up in the graph and the texts, by tools, in rounds."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -10,6 +9,7 @@ from pydantic import Field
 from resources.graph.base import GraphStore
 from resources.models.llm.client import ChatModel
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
+from resources.text.characters import is_blank
 from resources.texts.base import TextStore
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
@@ -59,7 +59,7 @@ class ToolRetriever(Retriever):
 
         A question without a visible character is not asked.
         """
-        if not any(unicodedata.category(character)[0] not in "CZ" for character in question.text):
+        if is_blank(question.text):
             return Subgraph()
         self._graph.query("RETURN 1 AS one")  # without a language, every graph tool would fail
         entity_types, relation_types = self._graph.entity_types(), self._graph.relation_labels()

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resources.graph.encoding import clean_text
 from resources.models.llm.client import ChatModel, Reply, ToolCall
 from resources.records import Entity
+from resources.text.characters import storable
 from retrico_assets.query.tools.toolbox import Toolbox, arguments_of
 
 MOST_CALLS = 16
@@ -45,7 +45,7 @@ def converse(llm: ChatModel, toolbox: Toolbox, messages: Sequence[Mapping[str, A
         talk.append(_turn(reply, ids))
         for place, (id_, call) in enumerate(zip(ids, reply.tool_calls, strict=True)):
             content = toolbox.answer(call, round_) if place < MOST_CALLS else _too_many()
-            talk.append({"role": "tool", "tool_call_id": id_, "content": clean_text(content)})
+            talk.append({"role": "tool", "tool_call_id": id_, "content": storable(content)})
     talk.append({"role": "user", "content": _LAST})
     return llm.complete(talk, max_tokens=TURN_TOKENS).text
 
@@ -63,7 +63,7 @@ def opening(
         "entities_that_the_question_names": named,
     }
     user = f"In the graph, with counts (quoted data):\n{json.dumps(holds, ensure_ascii=False)}\n\nQuestion: {question}"
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": clean_text(user)}]
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": storable(user)}]
 
 
 def most_frequent(counts: Mapping[str, int]) -> list[str]:
@@ -79,12 +79,12 @@ def _turn(reply: Reply, ids: Sequence[str]) -> dict[str, Any]:
     """
     calls = []
     for id_, call in zip(ids, reply.tool_calls, strict=True):
-        arguments = clean_text(call.arguments)
+        arguments = storable(call.arguments)
         if arguments_of(call) is None or not arguments.strip():
             arguments = json.dumps({"not_a_json_object": arguments[:500]}) if arguments.strip() else "{}"
         name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "unnamed"
         calls.append({"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}})
-    return {"role": "assistant", "content": clean_text(reply.text) or None, "tool_calls": calls}
+    return {"role": "assistant", "content": storable(reply.text) or None, "tool_calls": calls}
 
 
 def _unique_ids(calls: Sequence[ToolCall], round_: int) -> list[str]:

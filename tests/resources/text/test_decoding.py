@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.errors import DocumentError
-from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode, decode_with_encoding, is_empty
+from resources.text.characters import is_blank
+from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode, decode_with_encoding
 
 WORDS = "Zoë Łódź 日本 👩‍🔬"
 
@@ -119,9 +120,9 @@ def test_cleaning_twice_changes_nothing_more(text):
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t", "\u200b", "\ufeff", "\u3000\f\u200b "])
-def test_a_text_with_nothing_to_see_is_empty(text):
-    assert is_empty(text)
+def test_a_text_with_nothing_to_see_is_blank(text):
+    assert is_blank(text)
 
 
 def test_a_text_with_something_to_see_is_not_empty():
-    assert not is_empty(" \u200b.")
+    assert not is_blank(" \u200b.")

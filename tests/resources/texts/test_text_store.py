@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from resources.errors import SettingsError, StoreError
 from resources.records import Chunk, Document
-from resources.text.words import match_expression, words
+from resources.text.words import words
 from resources.texts import open_text_store
 from resources.texts.base import TextStore, content_hash
-from resources.texts.sqlite import SqliteTextStore
+from resources.texts.sqlite import SqliteTextStore, match_expression
 
 
 @pytest.fixture(params=["sqlite"])
@@ -448,8 +448,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from resources.records import Chunk, Document
-from resources.texts.sqlite import SqliteTextStore
-from resources.text.words import match_expression, words
+from resources.texts.sqlite import SqliteTextStore, match_expression
+from resources.text.words import words
 name, batches = sys.argv[2], int(sys.argv[3])
 store = SqliteTextStore(Path(sys.argv[1]))
 for batch in range(batches):
@@ -497,3 +497,15 @@ def test_a_killed_writer_leaves_a_whole_store_without_a_lock(tmp_path: Path) -> 
         assert chunks % 50 == 0
         assert len(found(store, "kites", 100_000)) == chunks
         assert store.put_documents([document("after", "x")]) == 1
+
+
+def test_a_file_with_words_of_older_rules_is_cut_again_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "texts.db"
+    store = SqliteTextStore(path)
+    store.put_documents([Document("d", "d", "d", "by e-mail", "")])
+    store.replace_chunks({"d": [Chunk("c", "d", 0, "by e-mail", 0, 9)]})
+    store.close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE chunk_words SET words = 'by e mail'")
+        database.execute("PRAGMA user_version = 1")
+    assert [found.record.id for found in SqliteTextStore(path).search("email", 3)] == ["c"]

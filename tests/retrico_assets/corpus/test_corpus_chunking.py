@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.errors import SettingsError
 from resources.records import Document
-from resources.text.decoding import is_empty
+from resources.text.characters import is_blank
 from retrico_assets.corpus.chunking import Chunking, chunk_document
 
 METHODS = ["sentence", "paragraph", "page", "fixed"]
@@ -41,11 +41,11 @@ def test_chunks_are_in_order_within_their_size_and_cover_every_visible_character
     for index, chunk in enumerate(chunks):
         assert chunk.index == index
         assert position <= chunk.start < chunk.end <= chunk.start + size
-        assert is_empty(text[position : chunk.start])
+        assert is_blank(text[position : chunk.start])
         assert text[chunk.start : chunk.end] == chunk.text == chunk.text.strip()
-        assert not is_empty(chunk.text)
+        assert not is_blank(chunk.text)
         position = chunk.end
-    assert is_empty(text[position:])
+    assert is_blank(text[position:])
     assert cut(text, method, size) == chunks
 
 
@@ -57,11 +57,11 @@ def test_overlapping_chunks_move_on_and_leave_no_gap(text, size, data):
     before = -1
     for chunk in chunks:
         assert before < chunk.start
-        assert is_empty(text[end : chunk.start])
+        assert is_blank(text[end : chunk.start])
         assert text[chunk.start : chunk.end] == chunk.text
         assert len(chunk.text) <= size
         before, end = chunk.start, max(end, chunk.end)
-    assert is_empty(text[end:])
+    assert is_blank(text[end:])
 
 
 @pytest.mark.parametrize("chunking", [("sentence", 8), ("fixed", 9), ("fixed", 12, 3)])

@@ -1,58 +1,5 @@
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from resources.records import Mention, RelationMention
-from resources.text.names import identity_key
 from retrico_assets.graph.identity import entity_id, relation_id, resolve
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("Auth Service", "auth service"),
-        ("the auth service", "auth service"),
-        ("Ａｕｔｈ　Ｓｅｒｖｉｃｅ", "auth service"),
-        ("auth-service!", "auth service"),
-        ("東京", "東京"),
-        ("ılık", "ılık"),
-        ("İstanbul", "i stanbul"),
-        ("The", "the"),
-        ("हिन्दी", "हिन्दी"),
-        ("Aurora\u200b Line", "aurora line"),
-        ("???", ""),
-        ("\u200b", ""),
-    ],
-)
-def test_the_key_of_a_name(text, key):
-    assert identity_key(text) == key
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["Straße AG", "STRASSE AG", "Ｓｔｒａｓｓｅ　ＡＧ", "Strasse  AG", "Straße\u00a0AG"],
-        ["Zoë", "Zoe\u0308"],
-        ["Oﬃce", "Office"],
-        ["US", "us"],
-    ],
-)
-def test_forms_of_one_name_are_one(names):
-    assert len({identity_key(name) for name in names}) == 1
-
-
-@pytest.mark.parametrize(
-    "names", [("Müller", "Muller"), ("resume", "résumé"), ("C", "C++"), ("C++", "C#"), ("İstanbul", "Istanbul")]
-)
-def test_different_names_stay_apart(names):
-    assert identity_key(names[0]) != identity_key(names[1])
-
-
-@given(st.text())
-def test_a_key_is_its_own_key_but_for_stacked_articles(text):
-    key = identity_key(text)
-    if not key.startswith(("the ", "a ", "an ")):
-        assert identity_key(key) == key
 
 
 def mention(text, label="person", chunk="c1", start=0, score=0.9, linked_id=None):
