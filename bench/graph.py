@@ -15,7 +15,7 @@ from pathlib import Path
 
 from falkordb import Graph
 
-from resources.graph.changes import row_count
+from resources.graph.checks import row_count
 from resources.graph.falkordb.embedded import embedded_status, open_embedded, stop_embedded
 from resources.graph.falkordb.store import FalkorDBGraphStore
 from resources.graph.fulltext import search_text
@@ -90,7 +90,7 @@ def _write_seconds(
     for _ in range(RUNS):
         store.query("MATCH (n) DETACH DELETE n", read_only=False)
         with _measured(pid, bare):
-            write_bare(Graph(store._connected(), "retrico"), documents)
+            write_bare(Graph(store._transport.connected(), "retrico"), documents)
         store.query("MATCH (n) DETACH DELETE n", read_only=False)
         with _measured(pid, ours):
             store.replace_documents(documents)

@@ -61,6 +61,10 @@ class GraphStore(Store):
         """Entities with one of these ids or identity keys, ordered by id, each once."""
 
     @abstractmethod
+    def find_chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """Chunks with one of these ids, ordered by id, each once."""
+
+    @abstractmethod
     def search_entities(self, text: str, k: int) -> list[Scored[Entity]]:
         """The ``k`` entities whose labels share most with a mention, best first, equals by id.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from resources.errors import StoreError
-from resources.graph.changes import is_id
+from resources.graph.checks import is_id
 from resources.graph.encoding import clean_text
 from resources.records import Community
 

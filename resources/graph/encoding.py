@@ -81,6 +81,11 @@ def decode_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
+def noted_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Encoded properties with a note of their keys. Readers fetch the properties only of nodes and edges with that note."""
+    return {**stored, "property_keys": sorted(stored)} if stored else {}
+
+
 def plain_value(value: Any) -> Any:
     """The value in terms of None, bool, int, float, str, list and dict, by the rules above."""
     if value is None or isinstance(value, bool):

@@ -22,7 +22,7 @@ def shortest_paths(
     limit: int,
     neighbours: Neighbours,
     steps: Steps,
-    find_entities: Callable[[Sequence[str]], Iterable[Entity]],
+    entities_by_id: Callable[[Sequence[str]], Mapping[str, Entity]],
 ) -> list[list[Path]]:
     """What ``GraphStore.shortest_paths`` promises.
 
@@ -45,7 +45,7 @@ def shortest_paths(
             if all(frozenset(step) in best for step in pairwise(way))
         ]
         chosen.append([way for _, _, way in sorted(ranked)[:limit]])
-    entities = {e.id: e for e in find_entities(sorted({id_ for some in chosen for way in some for id_ in way}))}
+    entities = entities_by_id(sorted({id_ for some in chosen for way in some for id_ in way}))
     return [
         [
             Path(tuple(entities[id_] for id_ in way), tuple(best[frozenset(step)] for step in pairwise(way)))

@@ -4,18 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from resources.graph.changes import is_id
+from resources.graph.checks import is_id
 from resources.graph.communities import checked_communities, in_order, refuse_unknown_members
-from resources.graph.cypher.writes import Read, Statements
+from resources.graph.cypher.dialect import Reader, Statements
 from resources.records import Community
 
 _ROWS_A_TRANSACTION = 20_000
 
-# Aggregated into one row, which no server cuts.
-_READ = """MATCH (c:Community) {where} OPTIONAL MATCH (e:Entity)-[:MEMBER_OF]->(c)
-WITH c, string.join(collect(e.id), '\n') AS members
-OPTIONAL MATCH (c)-[:CHILD_OF]->(p:Community) WITH c, members, collect(p.id)[0] AS parent
-RETURN collect([c.id, c.level, members, parent, c.title, c.summary])"""
 _WRITE = "UNWIND $rows AS r MERGE (c:Community {id: r[0]}) SET c.level = r[1], c.title = r[2], c.summary = r[3]"
 _LEAVE = """UNWIND $rows AS r MATCH (e:Entity {id: r[0]})-[m:MEMBER_OF]->(c:Community) WHERE c.id = r[1] DELETE m"""
 _JOIN = """UNWIND $rows AS r MATCH (c:Community {id: r[0]}) UNWIND r[2] AS id MATCH (e:Entity {id: id})
@@ -25,27 +20,34 @@ _PARENT = """UNWIND $rows AS r MATCH (c:Community {id: r[0]}), (p:Community {id:
 _DELETE = "MATCH (c:Community) WHERE c.id IN $ids DETACH DELETE c"
 
 
-def read_communities(read: Read, *, level: int | None = None, ids: Sequence[str] | None = None) -> list[Community]:
+def read_communities(read: Reader, *, level: int | None = None, ids: Sequence[str] | None = None) -> list[Community]:
     """Communities of a level, with one of these ids, or all: by level, then by id."""
-    where: str = ""
+    condition = ""
     values: dict[str, Any] = {}
     if ids is not None:
-        where, values = "WHERE c.id IN $ids", {"ids": sorted(set(filter(is_id, ids)))}
+        condition, values = "WHERE c.id IN $ids", {"ids": sorted(set(filter(is_id, ids)))}
     elif level is not None:
-        where, values = "WHERE c.level = $level", {"level": level}
-    ((rows,),) = read(_READ.format(where=where), values)
+        condition, values = "WHERE c.level = $level", {"level": level}
+    # One row, which no server cuts.
+    statement = f"""MATCH (c:Community) {condition} OPTIONAL MATCH (e:Entity)-[:MEMBER_OF]->(c)
+WITH c, {read.dialect.joined("e.id")} AS members
+OPTIONAL MATCH (c)-[:CHILD_OF]->(p:Community) WITH c, members, collect(p.id)[0] AS parent
+RETURN collect([c.id, c.level, members, parent, c.title, c.summary])"""
+    ((rows,),) = read(statement, values)
+    split = read.dialect.split
     return in_order(
         [
-            Community(id_, at, tuple(sorted(members.split("\n"))) if members else (), parent, title, summary)
-            for id_, at, members, parent, title, summary in rows
+            Community(id_, at_level, tuple(sorted(split(members))), parent, title, summary)
+            for id_, at_level, members, parent, title, summary in rows
         ]
     )
 
 
-def community_changes(read: Read, communities: Sequence[Community]) -> tuple[int, Iterator[Statements]]:
-    """How many communities differ from what the store holds, and for each transaction the statements that make up for it.
+def community_changes(read: Reader, communities: Sequence[Community]) -> tuple[int, Iterator[Statements]]:
+    """Count the communities that differ from the stored ones, and plan for each transaction the statements that change them.
 
-    StoreError for what ``GraphStore.replace_communities`` refuses.
+    Raises:
+        StoreError: for what ``GraphStore.replace_communities`` refuses.
     """
     wanted = checked_communities(communities)
     stored = {community.id: community for community in read_communities(read)}
@@ -55,16 +57,16 @@ def community_changes(read: Read, communities: Sequence[Community]) -> tuple[int
     return len(changed) + len(gone), _transactions(changed, stored, gone)
 
 
-def _known_entities(read: Read, communities: Sequence[Community]) -> set[str]:
+def _known_entities(read: Reader, communities: Sequence[Community]) -> set[str]:
     ids = {id_ for community in communities for id_ in community.member_ids if is_id(id_)}
     if not ids:
         return set()
-    ((joined,),) = read("MATCH (e:Entity) WHERE e.id IN $ids RETURN string.join(collect(e.id), '\n')", {"ids": sorted(ids)})
-    return set(joined.split("\n"))
+    ((joined,),) = read(f"MATCH (e:Entity) WHERE e.id IN $ids RETURN {read.dialect.joined('e.id')}", {"ids": sorted(ids)})
+    return set(read.dialect.split(joined))
 
 
 def _transactions(changed: Sequence[Community], stored: Mapping[str, Community], gone: Sequence[str]) -> Iterator[Statements]:
-    """Parents come before their children. What differs is found anew by every call, so a repeated one completes a cut one."""
+    """Parents come before their children. Every call compares again, so repeating an interrupted call completes it."""
     if gone:
         yield [(_DELETE, {"ids": list(gone)})]
     batch: list[Community] = []

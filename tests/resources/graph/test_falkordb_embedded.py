@@ -215,7 +215,7 @@ def test_a_server_that_cuts_results_is_found_out(folder):  # OPEN-49
     with open_embedded(folder) as store:
         store.replace_documents(_facts(30))
         whole = everything(store)
-        store._connected().execute_command("GRAPH.CONFIG", "SET", "RESULTSET_SIZE", 5)
+        store._transport.connected().execute_command("GRAPH.CONFIG", "SET", "RESULTSET_SIZE", 5)
         with pytest.raises(StoreError, match="RESULTSET_SIZE"):
             list(store.entities())
         with pytest.raises(StoreError, match="RESULTSET_SIZE"):

@@ -223,7 +223,7 @@ def test_every_stream_is_whole_behind_a_server_that_cuts_results(tmp_path):  # O
             for each in (memory, store):
                 each.replace_documents(facts)
                 each.replace_communities([Community(f"c{n:02}", 0, (f"e-a{n:03}",), None, f"title {n}") for n in range(40)])
-            store._connected().execute_command("GRAPH.CONFIG", "SET", "RESULTSET_SIZE", 5)
+            store._transport.connected().execute_command("GRAPH.CONFIG", "SET", "RESULTSET_SIZE", 5)
             assert store.relation_labels() == memory.relation_labels()
             assert store.entity_types() == memory.entity_types()
             assert store.communities() == memory.communities()

@@ -256,14 +256,14 @@ def test_a_graph_from_before_there_was_search_is_completed_when_it_is_opened(tmp
     try:
         with open_embedded(tmp_path, graph="other") as store:
             for label in ("Entity", "Chunk"):
-                store._connected().execute_command("GRAPH.QUERY", "retrico", f"CREATE INDEX FOR (n:{label}) ON (n.id)")
+                store._transport.connected().execute_command("GRAPH.QUERY", "retrico", f"CREATE INDEX FOR (n:{label}) ON (n.id)")
             for graph in graphs:
                 for label, rows in (
                     ("Entity", [{"id": m.entity_id, "label": m.mention.text} for m in graph.mentions]),
                     ("Chunk", [{"id": c.id, "text": c.text, "document_id": c.document_id} for c in graph.chunks]),
                 ):
                     header = f"CYPHER rows={literal(rows)} UNWIND $rows AS r MERGE (n:{label} {{id: r.id}}) SET n += r"
-                    store._connected().execute_command("GRAPH.QUERY", "retrico", header)
+                    store._transport.connected().execute_command("GRAPH.QUERY", "retrico", header)
         with open_embedded(tmp_path) as store, open_embedded(tmp_path) as other:
             for either in (store, other):
                 assert _entities(either, "zoe holm") == ["Zoë Holm"]

@@ -30,7 +30,7 @@ def as_stored(vectors):
 def on_nodes(store):
     """Nothing but the graph's own language reads vectors; the memory store, which has none, is looked into."""
     if isinstance(store, MemoryGraphStore):
-        return {id_: list(vector) for id_, vector in store._graph.nodes(data="kg_embedding") if vector is not None}
+        return store.entity_vectors()
     rows = store.query("MATCH (n) WHERE n.kg_embedding IS NOT NULL RETURN n.id AS id, n.kg_embedding AS vector")
     return {row["id"]: row["vector"] for row in rows}
 
