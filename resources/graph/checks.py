@@ -38,7 +38,7 @@ def _check_unique(kind: str, ids: Iterable[str]) -> None:
 
 
 def is_id(id_: Any) -> bool:
-    """Whether this can be an id: databases' indexes ignore outer blanks and control characters, and don't find very long texts."""
+    """Whether this can be an id. Indexes of databases ignore outer blanks and control characters, and miss very long texts."""
     return isinstance(id_, str) and id_ == id_.strip() and 0 < len(id_) <= _LONGEST_ID and not _CONTROL.search(id_)
 
 
