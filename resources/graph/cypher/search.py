@@ -48,7 +48,7 @@ def _candidates(read: Reader, label: str, phrases: Sequence[str], k: int) -> _Ca
     name = identifier(label)
     hits = read.dialect.full_text_hits(name, """'"' + phrase + '"'""")
     rows = read(f"UNWIND $phrases AS phrase {hits} RETURN phrase, count(node)", {"phrases": list(phrases)})
-    frequencies: dict[str, int] = dict(rows)
+    frequencies = {str(phrase): int(count) for phrase, count in rows}
     total = read(f"MATCH (n:{name}) RETURN count(n)")[0][0]
     queries = _weighted_queries(read, frequencies, total, k)
     if not queries:

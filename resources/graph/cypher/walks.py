@@ -95,7 +95,8 @@ def chunks_of(read: Reader, entity_ids: Sequence[str], limit: int) -> dict[str, 
     statement = """MATCH (e:Entity)-[m:MENTIONED_IN]->(c:Chunk) WHERE e.id IN $ids
 WITH e.id AS id, c.id AS chunk, max(m.score) AS score ORDER BY score DESC, chunk
 WITH id, collect([chunk, score])[0..$limit] AS best RETURN id, best"""
-    best: dict[str, list[list[Any]]] = dict(read(statement, {"ids": ids, "limit": limit}))
+    rows = read(statement, {"ids": ids, "limit": limit})
+    best: dict[str, list[list[Any]]] = {str(id_): scored for id_, scored in rows}
     chunks = chunks_by_id(read, list(dict.fromkeys(chunk_id for pairs in best.values() for chunk_id, _ in pairs)))
     return {id_: [Scored(chunks[c], score) for c, score in best[id_] if c in chunks] for id_ in ids if id_ in best}
 
