@@ -62,6 +62,14 @@ def _is_marked(annotation: Any, mark: object) -> bool:
     return mark in marks or any(_is_marked(argument, mark) for argument in get_args(annotation))
 
 
+def optional(field: FieldInfo) -> Any:
+    """The type of a field with its bounds, or None."""
+    annotation: Any = field.annotation
+    for constraint in field.metadata:
+        annotation = Annotated[annotation, constraint]
+    return Union[annotation, None]  # noqa: UP007
+
+
 def describe(field: FieldInfo) -> str:
     """The description of a field, with its choices."""
     parts = [field.description or ""]

@@ -10,7 +10,7 @@ from retrico_assets.cli.instance import opened_instance, run_job
 
 @dataclass(frozen=True)
 class EvalOutcome:
-    """The table as Markdown, the scores as `--json` prints them, what failed and what makes figures doubtful, in words."""
+    """The table as Markdown, the scores as JSON data, a line for each failure, and warnings about the figures."""
 
     markdown: str
     scores: list[dict[str, Any]]
@@ -19,11 +19,12 @@ class EvalOutcome:
 
 
 def evaluate(questions: Path | None, strategies: list[str], log_level: str) -> EvalOutcome:
-    """Run the job `evaluate` of the project in force."""
-    config = {
-        **({"questions": str(questions.absolute())} if questions else {}),
-        **({"strategies": strategies} if strategies else {}),
-    }
+    """Run the job `evaluate` of the current project."""
+    config: dict[str, Any] = {}
+    if questions:
+        config["questions"] = str(questions.absolute())
+    if strategies:
+        config["strategies"] = strategies
     with opened_instance() as instance:
         run = run_job("evaluate", {"ops": {"retrieval_report": {"config": config}}}, instance, log_level)
     made = run.asset_materializations_for_node("retrieval_report") if run.success else []

@@ -16,6 +16,7 @@ from resources.errors import RetricoError, SettingsError
 from retrico_assets.cli.flags import check, flags_of
 from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.kg.options import KGOptions
+from retrico_assets.query.options import QuestionOptions
 from retrico_assets.settings import ProjectSettings, load_settings, project_file
 
 app = typer.Typer(
@@ -83,27 +84,31 @@ class _QueryCommand(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+_QUERY_NAMES = {"strategies": "strategy"}
+
+
 @app.command(cls=_QueryCommand)
+@flags_of(
+    QuestionOptions,
+    "strategies",
+    "top_k",
+    "hops",
+    "active_after",
+    "active_before",
+    "fusion",
+    "rrf_k",
+    "min_sources",
+    "rerank",
+    "chunk_source",
+    names=_QUERY_NAMES,
+)
 def query(
     question: Annotated[str, typer.Argument(help="The question, as you would ask it.")],
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(help="Strategies, separated by commas; see below. Default: the project's, else pagerank."),
-    ] = None,
+    values: dict[str, Any],
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. May be given many times.")
+        list[str] | None, typer.Option(help="An option of a strategy, as entity.hops=3. Can be used several times.")
     ] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="How many entities, relations and chunks at most.")] = None,
-    hops: Annotated[int | None, typer.Option(min=0, help="How far to walk, for every strategy that walks.")] = None,
-    active_after: Annotated[str | None, typer.Option(help="Only relations that held on or after this date.")] = None,
-    active_before: Annotated[str | None, typer.Option(help="Only relations that held on or before this date.")] = None,
-    fusion: Annotated[str | None, typer.Option(help="rrf, weighted, union or intersection.")] = None,
-    weights: Annotated[str, typer.Option(help="How much strategies count, as entity=2,keyword=1.")] = "",
-    min_sources: Annotated[int | None, typer.Option(min=1, help="With intersection: how many must find an item.")] = None,
-    rerank: Annotated[bool | None, typer.Option("--rerank/--no-rerank", help="Default: if the project has a reranker.")] = None,
-    chunk_source: Annotated[
-        str | None, typer.Option(help="Chunks to show: all, or those of the relations' head, tail or both.")
-    ] = None,
+    weights: Annotated[str, typer.Option(help="How much each strategy counts, as entity=2,keyword=1.")] = "",
     stream: Annotated[
         bool | None, typer.Option("--stream/--no-stream", help="Show the answer as it is written. Default: on a terminal.")
     ] = None,
@@ -117,19 +122,8 @@ def query(
     from retrico_assets.cli.query import read_options, read_weights
     from retrico_assets.cli.stream import shown_as_written
 
-    settings = {
-        "strategies": _split(",".join(strategy or [])),
-        "options": read_options(option or []),
-        "top_k": top_k,
-        "hops": hops,
-        "active_after": active_after,
-        "active_before": active_before,
-        "fusion": fusion,
-        "weights": read_weights(weights),
-        "min_sources": min_sources,
-        "rerank": rerank,
-        "chunk_source": chunk_source,
-    }
+    check(QuestionOptions(), values, _QUERY_NAMES)
+    settings = values | {"options": read_options(option or []), "weights": read_weights(weights)}
     with shown_as_written(stream, as_json) as on_text:
         outcome = run(question, settings, _log_level(verbose), on_text)
     if outcome.result is not None:

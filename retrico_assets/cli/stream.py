@@ -1,4 +1,4 @@
-"""Shows an answer while it is written."""
+"""Show an answer while it is written."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,17 +11,17 @@ from rich.text import Text
 
 @contextmanager
 def shown_as_written(wanted: bool | None, as_json: bool) -> Iterator[Callable[[str], None] | None]:
-    """What takes the pieces of an answer; None if they are not shown. ``wanted`` None means: if stdout is a terminal.
+    """A function that shows the pieces of an answer, or None if they are not shown (``wanted`` None: only on a terminal).
 
-    On a terminal the text grows in place, and makes room for the result in the end. Elsewhere, and with JSON, stdout is for
-    the result alone: the pieces go to stderr.
+    On a terminal the text grows in place, and the result replaces it at the end. Otherwise, and with JSON, stdout has the
+    result alone, and the pieces go to stderr.
     """
     console = Console()
     in_place = console.is_terminal and not as_json
     if not (in_place if wanted is None else wanted):
         yield None
     elif in_place:
-        # Only the end of a long answer fits: what scrolls away could not be taken back.
+        # Only the end of a long answer is shown: lines that scrolled away could not be replaced.
         with Live(console=console, transient=True, vertical_overflow="crop") as live:
             yield _Growing(live)
     else:
@@ -30,7 +30,7 @@ def shown_as_written(wanted: bool | None, as_json: bool) -> Iterator[Callable[[s
 
 
 class _Growing:
-    """The text so far, of which the last lines that fit are seen."""
+    """The text so far; its last lines, as many as fit."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -10,11 +10,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from resources.option_fields import describe
 from retrico_assets.failures import told_plainly
 from retrico_assets.query.answering.render import render_markdown, render_table, to_json
 from retrico_assets.query.failures import Failure
-from retrico_assets.query.options import FusionOptions, QueryOptions
+from retrico_assets.query.options import QuestionOptions
 from retrico_assets.query.plan import DEFAULT_STRATEGIES, Plan, plan_for_project
 from retrico_assets.query.project_session import project_session
 from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
@@ -25,6 +24,8 @@ from retrico_assets.query.step_reports import Markdown, Report
 from retrico_assets.query.steps import STEPS, AnyStep, Step, StrategyStep
 from retrico_assets.run_config import RunConfig, fields_of
 
+QUESTION_OP = STEPS[0].name
+"""The op that takes the question and its options as config."""
 RESULT_OP = STEPS[-1].name
 """The op whose output is the result as JSON data, and whose metadata has the answer as Markdown."""
 
@@ -43,25 +44,15 @@ def listening(on_text: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-@fields_of(QueryOptions, "strategies", "options", "top_k", "hops", "chunk_source")
-@fields_of(FusionOptions, "weights", "min_sources")
+@fields_of(QuestionOptions)
 class QueryConfig(RunConfig):
     """A question, and options for it. What is left out is as `query` in project.yaml says."""
 
     question: str = Field(description="The question, as you would ask it.")
-    active_after: str | None = Field(
-        default=None, description="Only relations that held on or after this date, such as 1905-01-01."
-    )
-    active_before: str | None = Field(default=None, description="Only relations that held on or before this date.")
-    fusion: str | None = Field(default=None, description=describe(FusionOptions.model_fields["method"]))
-    rrf_k: int | None = Field(default=None, description=describe(FusionOptions.model_fields["k"]))
-    rerank: bool | None = Field(
-        default=None, description="Whether the project's reranker orders the chunks. Default: if there is one."
-    )
 
 
 # What the launchpad shows first: without it, everything that could be configured.
-_EXAMPLE = {"ops": {STEPS[0].name: {"config": {"question": "Write your question here"}}}}
+_EXAMPLE = {"ops": {QUESTION_OP: {"config": {"question": "Write your question here"}}}}
 
 
 def make_query_job(steps: Sequence[AnyStep] = STEPS) -> dg.JobDefinition:

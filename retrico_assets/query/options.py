@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from resources.errors import SettingsError
+from resources.option_fields import optional
 from resources.options import Options, as_value_error
 
 FusionMethod = Literal["rrf", "weighted", "union", "intersection"]
@@ -27,11 +29,7 @@ class FusionOptions(Options):
     * ``intersection``: as ``rrf``, for items that at least ``min_sources`` strategies found (all that did not fail, if fewer)
     """
 
-    method: FusionMethod = Field(
-        default="rrf",
-        description="How the rankings of several strategies become one: rrf (reciprocal rank fusion), weighted (the first "
-        "ranks count far more), union (the best of each) or intersection (what several strategies found).",
-    )
+    method: FusionMethod = Field(default="rrf", description="How the rankings of several strategies become one.")
     k: int = Field(
         default=60, ge=0, description="The constant of rrf and intersection: the smaller, the more the first ranks count."
     )
@@ -122,3 +120,29 @@ class QueryOptions(Options):
         if self.strategies is not None:
             as_value_error(self.fusion.check_for, self.strategies)
         return self
+
+
+class _QuestionExtras(Options):
+    active_after: str | None = Field(
+        default=None, description="Only relations that held on or after this date, such as 1905-01-01."
+    )
+    active_before: str | None = Field(default=None, description="Only relations that held on or before this date.")
+    rerank: bool | None = Field(
+        default=None, description="Whether the project's reranker orders the chunks. Default: if there is one."
+    )
+
+
+_SAME_AS: dict[str, FieldInfo] = {
+    **{name: QueryOptions.model_fields[name] for name in ("strategies", "options", "top_k", "hops", "chunk_source")},
+    "fusion": FusionOptions.model_fields["method"],
+    "rrf_k": FusionOptions.model_fields["k"],
+    "weights": FusionOptions.model_fields["weights"],
+    "min_sources": FusionOptions.model_fields["min_sources"],
+}
+
+_optional_fields: dict[str, Any] = {
+    name: (optional(field), Field(default=None, description=field.description)) for name, field in _SAME_AS.items()
+}
+
+QuestionOptions = create_model("QuestionOptions", __base__=_QuestionExtras, **_optional_fields)
+QuestionOptions.__doc__ = "What one question sets itself. None means: as project.yaml says."

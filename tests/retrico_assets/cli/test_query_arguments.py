@@ -29,8 +29,8 @@ def test_a_number_is_what_the_type_of_the_option_says():
 
 
 @pytest.mark.parametrize("text", ["entity", "entity.hops", "hops=3", ".hops=3", "entity.=3", "", "entity.hops=[1,"])
-def test_an_option_that_can_not_be_read_is_told_with_its_form(text):
-    with pytest.raises(SettingsError, match=r"entity\.hops=3|no JSON") as error:
+def test_a_wrong_option_is_an_error_that_shows_the_form(text):
+    with pytest.raises(SettingsError, match=r"entity\.hops=3|must be JSON") as error:
         read_options([text])
     assert repr(text) in str(error.value)
 
