@@ -74,7 +74,7 @@ def test_what_failed_is_told_and_the_exit_code_is_one(project):
     assert "oracle" in unknown.stderr
     unread = project.retrico("query", "Who?", "--option", "hops=3")
     assert (unread.returncode, unread.stdout) == (1, "")
-    assert "error: --option 'hops=3'" in unread.stderr
+    assert "error: --option is 'hops=3'. It must be strategy.option=value" in unread.stderr
 
 
 def test_a_question_with_all_there_is_to_choose(tmp_path):
