@@ -4,48 +4,48 @@ from pathlib import Path
 
 import dagster as dg
 import pandas as pd
+from pydantic import Field
 
 from resources.dagster_resources import TextStoreResource
 from resources.frames import chunks_frame, documents_frame, records
 from resources.records import Document
 from retrico_assets import report
-from retrico_assets.corpus.chunking import Chunking, chunk_document
+from retrico_assets.corpus.chunking import chunk_document
 from retrico_assets.corpus.gather import Gathered, gather
-from retrico_assets.corpus.read import InlineText
+from retrico_assets.corpus.options import ChunkingOptions, CorpusOptions
+from retrico_assets.corpus.reading import InlineText
 from retrico_assets.failures import told_plainly
 from retrico_assets.frames_io import FRAME
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
+from retrico_assets.run_config import RunConfig, fields_of
 
 
 class InlineTextConfig(dg.Config):
     """A text given in the run's configuration instead of a file."""
 
-    text: str
-    source: str | None = None
-    title: str | None = None
+    text: str = Field(description="The text itself.")
+    source: str | None = Field(default=None, description="What to call it: the document's id depends on it. Default: its hash.")
+    title: str | None = Field(default=None, description="Its title. Default: made from the source.")
 
 
-class DocumentsConfig(dg.Config):
-    """What to read in this run, where it differs from the project file."""
+@fields_of(CorpusOptions, "path", "include", "exclude")
+class DocumentsConfig(RunConfig):
+    """What to read in this run. Values that are left out are those of `corpus` in project.yaml."""
 
-    path: str | None = None
-    include: list[str] | None = None
-    exclude: list[str] | None = None
-    texts: list[InlineTextConfig] | None = None
+    texts: list[InlineTextConfig] | None = Field(
+        default=None, description="Texts to read beside the folder. They stay until a run names another list; [] removes them."
+    )
 
 
-class ChunksConfig(dg.Config):
-    """How to cut in this run, where it differs from the project file."""
-
-    method: str | None = None
-    size: int | None = None
-    overlap: int | None = None
+@fields_of(ChunkingOptions)
+class ChunksConfig(RunConfig):
+    """How to cut in this run. Values that are left out are those of `corpus.chunking` in project.yaml."""
 
 
 ALL_READ = dg.AssetCheckSpec("all_documents_read", asset="documents", description="Every file of the corpus could be read.")
 OFFSETS_MATCH = dg.AssetCheckSpec(
-    "offsets_match", asset="chunks", description="Each chunk's text is what its document says between its offsets."
+    "offsets_match", asset="chunks", description="The text of each chunk is the text of its document between its offsets."
 )
 
 
@@ -64,15 +64,14 @@ def documents(
     its stored version kept.
     """
     watch = report.Stopwatch()
-    corpus = project.settings.corpus
-    path = config.path or corpus.path
+    corpus = config.replace_in(project.settings.corpus)
     texts = None if config.texts is None else [InlineText(t.text, t.source, t.title) for t in config.texts]
     with text_store.connect() as store:
         gathered = gather(
             store,
-            Path(path).expanduser() if path else None,
-            corpus.include if config.include is None else config.include,
-            corpus.exclude if config.exclude is None else config.exclude,
+            Path(corpus.path).expanduser() if corpus.path else None,
+            corpus.include,
+            corpus.exclude,
             texts,
             reporter("documents", context.log.info, "files"),
         )
@@ -131,14 +130,9 @@ def chunks(
     the stored ones are written.
     """
     watch = report.Stopwatch()
-    defaults = project.settings.corpus.chunking
-    chunking = Chunking(
-        config.method or defaults.method,
-        defaults.size if config.size is None else config.size,
-        defaults.overlap if config.overlap is None else config.overlap,
-    )
+    options = config.replace_in(project.settings.corpus.chunking)
     texts = records(documents, Document)
-    cut = {document.id: chunk_document(document, chunking) for document in texts}
+    cut = {document.id: chunk_document(document, options) for document in texts}
     with text_store.connect() as store:
         stored = store.chunk_ids()
         changed = {d: pieces for d, pieces in cut.items() if stored.get(d, []) != [piece.id for piece in pieces]}

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resources.errors import SettingsError
-from retrico_assets.corpus.read import FileState
+from retrico_assets.corpus.scanning import FileState
 
 PATIENCE = 60
 

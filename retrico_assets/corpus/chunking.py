@@ -1,67 +1,29 @@
 """Documents cut into chunks, each knowing its place.
 
-Every method keeps three promises: ``document.text[chunk.start:chunk.end] == chunk.text``, no chunk is longer than ``size``, and
-every visible character is in a chunk. White space around a chunk is left out, and a piece without a visible character makes none.
-Accents, joined emoji and the like stay with their base character unless a chunk would be empty otherwise. The time is linear.
+Three things hold for every method: ``document.text[chunk.start:chunk.end] == chunk.text``, no chunk is longer than ``size``, and
+every visible character is in a chunk. White space around a chunk is left out, and blank pieces are dropped. Accents, joined emoji
+and the like stay with their base character unless a chunk would be empty otherwise. The time is linear in the text.
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, get_args
 
-from resources.errors import SettingsError
 from resources.records import Chunk, Document, Properties
 from resources.text.characters import character_start, is_blank
 from resources.text.sentences import paragraph_spans, sentence_spans, strip_span
 from retrico_assets.corpus.ids import chunk_id
+from retrico_assets.corpus.options import ChunkingOptions
 
-__all__ = ["Chunking", "Method", "chunk_document", "sentence_spans"]
-
-Method = Literal["sentence", "paragraph", "fixed", "page"]
 Span = tuple[int, int]
 
-_SOLID = re.compile(r"\S")
+_VISIBLE = re.compile(r"\S")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunking:
-    """How to cut. ``size`` and ``overlap`` count characters (code points).
-
-    - sentence: as many whole sentences as fit into ``size``.
-    - paragraph: what lies between blank lines; a longer paragraph is cut like sentences.
-    - page: what lies between form feeds, numbered from 1 in the chunk's metadata; a longer page is cut like sentences.
-    - fixed: ``size`` characters, each chunk beginning ``overlap`` characters before the end of the one before it.
-
-    A sentence longer than ``size`` is cut at blanks, and where there is none, at ``size``. Only fixed has an overlap: the others
-    end where the text itself does. Raises SettingsError for a contradiction.
-    """
-
-    method: Method | str = "sentence"
-    size: int = 1200
-    overlap: int = 0
-
-    def __post_init__(self) -> None:
-        methods = get_args(Method)
-        if self.method not in methods:
-            raise SettingsError(f"chunking method is {self.method!r}; it must be one of {', '.join(methods)}.")
-        if self.size < 1:
-            raise SettingsError(f"chunking size is {self.size}; it must be at least 1 character.")
-        if self.overlap < 0:
-            raise SettingsError(f"chunking overlap is {self.overlap}; it must be 0 or more characters.")
-        if self.overlap >= self.size:
-            raise SettingsError(f"chunking overlap ({self.overlap}) must be smaller than size ({self.size}).")
-        if self.overlap and self.method != "fixed":
-            raise SettingsError(
-                f"chunking overlap is {self.overlap}, but only method 'fixed' has one, not {self.method!r}. Set it to 0."
-            )
-
-
-def chunk_document(document: Document, chunking: Chunking) -> list[Chunk]:
+def chunk_document(document: Document, options: ChunkingOptions) -> list[Chunk]:
     """The chunks of a document in order of their start, ``index`` counting from 0."""
     chunks: list[Chunk] = []
-    for start, end, metadata in _pieces(document.text, chunking):
+    for start, end, metadata in _pieces(document.text, options):
         text = document.text[start:end]
         if not is_blank(text):
             id_ = chunk_id(document.id, start, end, text)
@@ -69,15 +31,15 @@ def chunk_document(document: Document, chunking: Chunking) -> list[Chunk]:
     return chunks
 
 
-def _pieces(text: str, chunking: Chunking) -> Iterator[tuple[int, int, Properties]]:
-    size = chunking.size
-    if chunking.method == "fixed":
-        for start, end in _windows(text, 0, len(text), size, chunking.overlap):
+def _pieces(text: str, options: ChunkingOptions) -> Iterator[tuple[int, int, Properties]]:
+    size = options.size
+    if options.method == "fixed":
+        for start, end in _windows(text, 0, len(text), size, options.overlap):
             yield start, end, {}
-    elif chunking.method == "sentence":
+    elif options.method == "sentence":
         for start, end in _pack(text, sentence_spans(text), size):
             yield start, end, {}
-    elif chunking.method == "paragraph":
+    elif options.method == "paragraph":
         for span in paragraph_spans(text):
             for start, end in _fit(text, span, size):
                 yield start, end, {}
@@ -107,7 +69,7 @@ def _fit(text: str, span: Span, size: int) -> list[Span]:
 def _pack(text: str, sentences: list[Span], size: int) -> list[Span]:
     """Neighbouring sentences together, as many as fit into ``size``."""
     if any(end - start > size for start, end in sentences):
-        sentences = [piece for sentence in sentences for piece in _cut_at_blanks(text, sentence, size)]
+        sentences = [piece for sentence in sentences for piece in _cut_at_spaces(text, sentence, size)]
     ends = [end for _, end in sentences]
     packed = []
     first = 0
@@ -119,19 +81,19 @@ def _pack(text: str, sentences: list[Span], size: int) -> list[Span]:
     return packed
 
 
-def _cut_at_blanks(text: str, span: Span, size: int) -> list[Span]:
+def _cut_at_spaces(text: str, span: Span, size: int) -> list[Span]:
     start, end = span
     pieces = []
     while end - start > size:
-        cut = _last_blank(text, start, start + size) or character_start(text, start + size, start)
+        cut = _last_space(text, start, start + size) or character_start(text, start + size, start)
         pieces.append(strip_span(text, start, cut))
-        start = _skip_blanks(text, cut, end)
+        start = _skip_space(text, cut, end)
     return [*pieces, (start, end)]
 
 
-def _last_blank(text: str, start: int, end: int) -> int | None:
-    """Where the last word that fits into ``start:end`` ends, if a blank ends it. ``text[start]`` is no blank."""
-    piece = text[start : end + 1]  # a blank right after the piece counts too
+def _last_space(text: str, start: int, end: int) -> int | None:
+    """Where the last word that fits into ``start:end`` ends, None when none does. ``text[start]`` is not white space."""
+    piece = text[start : end + 1]  # white space right after the piece counts too
     words = piece.rsplit(None, 1)
     if len(piece.rstrip()) < len(piece):
         return start + len(piece.rstrip())
@@ -139,13 +101,13 @@ def _last_blank(text: str, start: int, end: int) -> int | None:
 
 
 def _windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Span]:
-    start = _skip_blanks(text, start, end)
+    start = _skip_space(text, start, end)
     while start < end:
         stop = character_start(text, start + size, start) if start + size < end else end
         yield strip_span(text, start, stop)
-        if _skip_blanks(text, stop, end) == end:
+        if _skip_space(text, stop, end) == end:
             return
-        start = _skip_blanks(text, _restart(text, start, stop, overlap), end)
+        start = _skip_space(text, _restart(text, start, stop, overlap), end)
 
 
 def _restart(text: str, start: int, stop: int, overlap: int) -> int:
@@ -157,6 +119,6 @@ def _restart(text: str, start: int, stop: int, overlap: int) -> int:
     return place
 
 
-def _skip_blanks(text: str, start: int, end: int) -> int:
-    solid = _SOLID.search(text, start, end)
-    return solid.start() if solid else end
+def _skip_space(text: str, start: int, end: int) -> int:
+    visible = _VISIBLE.search(text, start, end)
+    return visible.start() if visible else end

@@ -7,7 +7,8 @@ from pathlib import Path
 from resources.records import Document
 from resources.texts.base import TextStore, content_hash
 from retrico_assets.corpus.ids import document_id
-from retrico_assets.corpus.read import InlineText, Problem, inline_documents, read_files, scan
+from retrico_assets.corpus.reading import InlineText, Problem, inline_documents, read_files
+from retrico_assets.corpus.scanning import scan
 
 _INLINE = "inline"
 

@@ -7,7 +7,7 @@ import dagster as dg
 
 from resources.errors import RetricoError
 from retrico_assets.corpus.changes import next_change
-from retrico_assets.corpus.read import scan
+from retrico_assets.corpus.scanning import scan
 from retrico_assets.project import ProjectResource
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from resources.errors import SettingsError
 from retrico_assets.corpus.changes import PATIENCE, next_change
-from retrico_assets.corpus.read import FileState, scan
+from retrico_assets.corpus.scanning import FileState, scan
 
 LONG_AGO = 1_000.0
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from resources.errors import SettingsError
 from resources.records import Document
 from resources.text.characters import is_blank
-from retrico_assets.corpus.chunking import Chunking, chunk_document
+from retrico_assets.corpus.chunking import chunk_document
+from retrico_assets.corpus.options import ChunkingOptions
 
 METHODS = ["sentence", "paragraph", "page", "fixed"]
 TEXTS = st.text(
@@ -20,8 +21,12 @@ TEXTS = st.text(
 )
 
 
-def cut(text, *chunking):
-    return chunk_document(Document("d", "d.txt", "d", text, ""), Chunking(*chunking))
+def chunking(method="sentence", size=1200, overlap=0):
+    return ChunkingOptions.parse({"method": method, "size": size, "overlap": overlap}, "chunking")
+
+
+def cut(text, *options):
+    return chunk_document(Document("d", "d.txt", "d", text, ""), chunking(*options))
 
 
 def texts(chunks):
@@ -96,19 +101,19 @@ def test_a_text_without_a_blank_is_cut_at_the_size(method, overlap):
 
 
 @pytest.mark.parametrize(
-    ("chunking", "words"),
+    ("options", "words"),
     [
         (("fixed", 100, 100), ["overlap (100)", "size (100)"]),
         (("fixed", 100, 101), ["overlap (101)", "size (100)"]),
         (("sentence", 100, 10), ["overlap", "10", "fixed", "sentence"]),
-        (("words", 100), ["'words'", "sentence", "paragraph", "fixed", "page"]),
-        (("sentence", 0), ["size", "0"]),
-        (("fixed", 10, -1), ["overlap", "-1"]),
+        (("words", 100), ["chunking.method", "sentence", "paragraph", "fixed", "page"]),
+        (("sentence", 0), ["chunking.size", "1"]),
+        (("fixed", 10, -1), ["chunking", "overlap", "0"]),
     ],
 )
-def test_settings_that_contradict_are_refused_with_their_names(chunking, words):
+def test_settings_that_contradict_are_refused_with_their_names(options, words):
     with pytest.raises(SettingsError) as refused:
-        Chunking(*chunking)
+        chunking(*options)
     assert all(word in str(refused.value) for word in words)
 
 

@@ -5,11 +5,13 @@ import sys
 import unicodedata
 
 from resources.records import Document
-from retrico_assets.corpus.chunking import Chunking, chunk_document
+from retrico_assets.corpus.chunking import chunk_document
 from retrico_assets.corpus.ids import chunk_id, document_id
-from retrico_assets.corpus.read import read_files, scan
+from retrico_assets.corpus.options import ChunkingOptions
+from retrico_assets.corpus.reading import read_files
+from retrico_assets.corpus.scanning import scan
 
-ONE_SENTENCE_A_CHUNK = Chunking("sentence", 20)
+ONE_SENTENCE_A_CHUNK = ChunkingOptions(method="sentence", size=20)
 
 
 def read(root, files):
@@ -32,7 +34,7 @@ def test_another_process_gives_the_same_ids():
 
 def test_equal_texts_in_two_sources_are_two_documents_and_two_chunks(tmp_path):
     documents = read(tmp_path, {"a.txt": "Alpha Corp sells kites.", "b.txt": "Alpha Corp sells kites."})
-    chunks = [chunk for document in documents.values() for chunk in chunk_document(document, Chunking())]
+    chunks = [chunk for document in documents.values() for chunk in chunk_document(document, ChunkingOptions())]
     assert len({document.id for document in documents.values()}) == 2
     assert len({chunk.id for chunk in chunks}) == len(chunks) == 2
     assert [chunk.document_id for chunk in chunks] == [documents["a.txt"].id, documents["b.txt"].id]
@@ -55,6 +57,6 @@ def test_names_that_the_disk_keeps_apart_stay_apart(tmp_path):
 
 def test_a_chunk_of_the_same_text_elsewhere_in_the_document_has_another_id():
     document = Document("d", "d.txt", "d", "red fox. red fox.", "")
-    first, second = chunk_document(document, Chunking("sentence", 8))
+    first, second = chunk_document(document, ChunkingOptions(method="sentence", size=8))
     assert first.text == second.text
     assert first.id != second.id

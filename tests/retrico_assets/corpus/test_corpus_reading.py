@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from resources.errors import DocumentError, SettingsError
-from retrico_assets.corpus.read import CorpusFolderError, InlineText, inline_documents, read_file, read_files, scan
+from retrico_assets.corpus.reading import InlineText, inline_documents, read_file, read_files
+from retrico_assets.corpus.scanning import CorpusFolderError, scan
 
 EVERYTHING = ["**/*"]
 
@@ -237,6 +238,16 @@ def test_touching_a_file_does_not_change_its_document(tmp_path):
         ("v1.2 draft.txt", "x", "v1.2 draft"),
         ("README", "x", "README"),
         ("___.txt", "x", "___"),
+        ("a.md", "```bash\n# install dependencies\n```\n\n# Real Title", "Real Title"),
+        ("a.md", "~~~\n# never closed", "a"),
+        ("a.md", "<!-- # not\n# this -->\n# Real Title", "Real Title"),
+        ("a.md", "---\ntags: [x]\n# comment\n---\n# Real Title", "Real Title"),
+        ("a.md", '---\ntitle: "Real Title"\n---\n# Another', "Real Title"),
+        ("a.md", "Real Title\n==========\n\n# Another", "Real Title"),
+        ("a.md", "Real Title\n---\n", "Real Title"),
+        ("a.md", "# [Orbis](https://x.example) **Handbook** `v2`", "Orbis Handbook v2"),
+        ("a.md", "# snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"),
+        ("a.md", "- an item\n---\n\n# Real Title", "Real Title"),
     ],
 )
 def test_the_title_is_the_first_heading_or_the_name_of_the_file(tmp_path, name, text, title):
