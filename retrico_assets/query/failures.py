@@ -1,7 +1,5 @@
 """What went wrong in a part of a query: the other parts still answer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from resources.errors import GraphCapabilityError, RetricoError
@@ -16,22 +14,18 @@ class Failure:
     error: str
 
 
-@contextmanager
-def catch_failures(name: str, failures: list[Failure], attempt: str = "") -> Iterator[None]:
-    """Turn an exception into a ``Failure`` of a step or a strategy, and append it to ``failures``.
+def failure_of(name: str, error: Exception, attempt: str = "") -> Failure:
+    """The failure of a step or a strategy that raised an error.
 
-    This is the one policy for errors in a query: a store, a model or a plug-in may raise anything, the failure is reported,
+    This is the one policy for errors in a query: a store, a model or a plug-in may raise anything, its failure is reported,
     and everything else still answers. ``attempt`` says what could not be done, where the name alone does not.
 
     Raises:
-        GraphCapabilityError: passes, since nothing stands in for graph retrieval.
+        GraphCapabilityError: the error is one. Nothing stands in for graph retrieval.
     """
-    try:
-        yield
-    except GraphCapabilityError:
-        raise
-    except Exception as error:
-        failures.append(Failure(name, f"{attempt}: {explain(error)}" if attempt else explain(error)))
+    if isinstance(error, GraphCapabilityError):
+        raise error
+    return Failure(name, f"{attempt}: {explain(error)}" if attempt else explain(error))
 
 
 def explain(error: Exception) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from retrico_assets.query.failures import Failure, catch_failures
+from retrico_assets.query.failures import explain
 from retrico_assets.query.retrievers.base import Retriever, Sources
 
 SourceName = Literal["graph", "texts", "vectors", "embedder", "llm", "kg", "extractor", "reranker"]
@@ -71,11 +71,11 @@ class QuerySession:
 
     def open_optional(self, name: SourceName, user: str) -> Any:
         """The source of that name, or None if there is none or it can't be opened, which is a warning."""
-        failures: list[Failure] = []
-        with catch_failures(user, failures, f"continues without {name}"):
+        try:
             return self.open(name)
-        self._warn(f"{user} {failures[0].error}")
-        return None
+        except Exception as error:  # a driver may raise anything, and the user can do without the source
+            self._warn(f"{user} continues without {name}: {explain(error)}")
+            return None
 
     def already_open(self, name: SourceName) -> Any:
         """The source of that name if something has used it, else None."""

@@ -11,7 +11,7 @@ from resources.records import Subgraph
 from retrico_assets.query import step_reports as reports
 from retrico_assets.query.answering.collect import collect, evidence_of
 from retrico_assets.query.answering.reason import reason
-from retrico_assets.query.failures import Failure, catch_failures
+from retrico_assets.query.failures import Failure, failure_of
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import find_mentions
 from retrico_assets.query.rerank import rerank
@@ -37,10 +37,10 @@ class Step:
 
     def apply(self, state: QueryState, session: QuerySession) -> QueryState:
         """The state after this step."""
-        failures: list[Failure] = []
-        with catch_failures(self.name, failures):
+        try:
             return self.run(state, session)
-        return self.recover(state, failures[0])
+        except Exception as error:  # the failure of one step must not take away what the others found
+            return self.recover(state, failure_of(self.name, error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class StrategyStep:
 
     def apply_to(self, strategy: str, state: QueryState, session: QuerySession) -> Retrieved:
         """What one strategy found, or why it failed."""
-        failures: list[Failure] = []
-        with catch_failures(strategy, failures):
+        try:
             return self.run(strategy, state, session)
-        return Retrieved(strategy, failure=failures[0])
+        except Exception as error:  # the other strategies still answer
+            return Retrieved(strategy, failure=failure_of(strategy, error))
 
 
 AnyStep = Step | StrategyStep

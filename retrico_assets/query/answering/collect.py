@@ -8,7 +8,7 @@ from resources.graph.base import GraphStore
 from resources.records import Chunk, Document, Scored, Subgraph
 from resources.texts.base import TextStore
 from retrico_assets.query.answering.evidence import Evidence, SourceChunk
-from retrico_assets.query.failures import Failure, catch_failures
+from retrico_assets.query.failures import Failure, failure_of
 from retrico_assets.query.options import ChunkSource
 from retrico_assets.query.retrievers.ranking import once
 
@@ -41,21 +41,25 @@ def collect(
         raise SettingsError(f"chunk_source is {source!r}, which needs the graph, and the graph is not available. Use 'all'.")
     failures: list[Failure] = []
     ranked = list(once(subgraph.chunks))
-    with catch_failures(_STEP, failures, "the chunks of the relations and entities could not be read"):
-        ids = _entity_ids(subgraph, source)
+    ids = _entity_ids(subgraph, source)
+    try:
         if source != "all" and graph is not None:
             ranked = _mentioning(ranked, set(ids), graph)
         missing = _wanted(source, max_chunks) - len(ranked)
         if missing > 0:
             ranked = ranked + _further(subgraph, ranked, ids, texts, graph, missing)
-        if source != "all" and not subgraph.relations:
-            message = f"no relation was found, so chunk_source {source!r} selects no chunk. Use 'all'."
-            failures.append(Failure(_STEP, message))
+    except Exception as error:  # the chunks that the strategies found are still there
+        failures.append(failure_of(_STEP, error, "the chunks of the relations and entities could not be read"))
+    if source != "all" and not ids:
+        message = f"no relation was found, so chunk_source {source!r} selects no chunk. Use 'all'."
+        failures.append(Failure(_STEP, message))
     kept = ranked[:max_chunks]
     documents: Mapping[str, Document] = {}
-    if kept:
-        with catch_failures(_STEP, failures, "the sources and titles of the chunks could not be read"):
+    try:
+        if kept:
             documents = texts.get_documents(sorted({scored.record.document_id for scored in kept}))
+    except Exception as error:  # the chunks are evidence without their sources, too
+        failures.append(failure_of(_STEP, error, "the sources and titles of the chunks could not be read"))
     return evidence_of(subgraph, kept, documents), tuple(failures)
 
 

@@ -1,4 +1,4 @@
-"""How a result is shown: as Markdown to a person, as JSON to a program."""
+"""Render a result: as Markdown for people, as JSON data for programs."""
 
 import math
 import re
@@ -24,14 +24,14 @@ def to_json(result: QueryResult) -> dict[str, Any]:
         "notes": list(result.notes),
         "inferred_relations": [
             {
-                "head": found.head,
-                "head_id": found.head_id,
-                "relation": found.relation,
-                "tail": found.tail,
-                "tail_id": found.tail_id,
+                "head": relation.head,
+                "head_id": relation.head_id,
+                "relation": relation.relation,
+                "tail": relation.tail,
+                "tail_id": relation.tail_id,
                 "inferred": True,
             }
-            for found in result.inferred
+            for relation in result.inferred
         ],
         "entities": [
             {"id": e.record.id, "label": e.record.label, "type": e.record.type, "score": _finite(e.score)}
@@ -77,7 +77,7 @@ def to_json(result: QueryResult) -> dict[str, Any]:
 
 
 def render_markdown(result: QueryResult) -> str:
-    """The result for a person: the answer, entities, relations, and the chunks quoted, numbered as the citations are."""
+    """The result as Markdown: the answer, entities, relations, and the chunks, numbered as the citations."""
     evidence = result.evidence
     number = {source.chunk.id: place for place, source in enumerate(evidence.chunks, 1)}
     parts = [f"## {escape(result.question) or '(an empty question)'}", *_answer(result, number)]
@@ -105,13 +105,13 @@ def render_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, within a line; without control characters, which could steer a terminal."""
+    """Text that Markdown shows literally within a line, without control characters, which a terminal would obey."""
     shown = re.sub(r"([\\`*_{}\[\]#|~$!])", r"\\\1", clean(" ".join(text.split())))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _line(text: str) -> str:
-    """A whole line that Markdown shows as it is: "-5", "1990." and "===" begin no list and make no heading there."""
+    """A whole line that Markdown shows literally: "-5", "1990." and "===" start no list and make no heading."""
     return _BLOCK_MARK.sub(r"\1\\\2", escape(text))
 
 
@@ -119,22 +119,29 @@ def _answer(result: QueryResult, number: Mapping[str, int]) -> Iterator[str]:
     if result.state == "not_in_sources" and (result.answer or "").strip(" .").lower() != NOT_IN_SOURCES:
         yield f"**{NOT_IN_SOURCES.capitalize()}.**"
     if result.answer is not None:
-        # A model's lists are meant as such; a line under another one is not.
-        text = "\n".join(_UNDERLINE.sub(r"\\", escape(line)) for line in result.answer.splitlines())
-        cited = []
-        for chunk_id, place in number.items():
-            mark = escape(f"[{chunk_id}]")
-            if mark in text:
-                text = text.replace(mark, f"\\[{place}\\]")  # "[1](x)" would be a link, "[1]: x" vanish
-                cited.append(place)
+        text, cited = _numbered(result.answer, number)
         yield text
         if cited:
             yield "Cited: " + "; ".join(f"[{place}] {_where(result.evidence.chunks[place - 1])}" for place in cited)
     elif result.state != "not_in_sources":
-        yield "*No answer was written: here is the evidence.*" if result.evidence.chunks else "*Nothing was found.*"
+        yield "*No answer was written. This is the evidence.*" if result.evidence.chunks else "*Nothing was found.*"
     if result.state == "cut":
-        yield "*The answer is cut: the model ran into its token limit.*"
-    yield from (f"*Note: {escape(note)}*" for note in result.notes)
+        yield "*The answer is incomplete: the model reached its token limit.*"
+    for note in result.notes:
+        yield f"*Note: {escape(note)}*"
+
+
+def _numbered(answer: str, number: Mapping[str, int]) -> tuple[str, list[int]]:
+    """The answer with the numbers of the chunks that it cites instead of their ids, and these numbers."""
+    # Lists of a model stay lists. A line of dashes would turn the line above it into a heading.
+    text = "\n".join(_UNDERLINE.sub(r"\\", escape(line)) for line in answer.splitlines())
+    cited = []
+    for chunk_id, place in number.items():
+        mark = escape(f"[{chunk_id}]")
+        if mark in text:
+            text = text.replace(mark, f"\\[{place}\\]")  # "[1](x)" would be a link, "[1]: x" would disappear
+            cited.append(place)
+    return text, cited
 
 
 def _triple(triple: tuple[str, str, str]) -> str:

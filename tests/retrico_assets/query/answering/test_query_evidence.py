@@ -246,7 +246,7 @@ def test_an_answer_that_is_not_in_the_sources_says_so():
 
 def test_a_cut_answer_and_notes_are_shown():
     shown = render_markdown(a_result(state="cut", notes=("the answer cites *no* source",)))
-    assert "*The answer is cut: the model ran into its token limit.*" in shown
+    assert "*The answer is incomplete: the model reached its token limit.*" in shown
     assert "*Note: the answer cites \\*no\\* source*" in shown
     assert to_json(a_result(state="cut", notes=("a",)))["notes"] == ["a"]
 
