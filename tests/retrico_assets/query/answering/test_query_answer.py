@@ -29,7 +29,7 @@ class Down:
         raise ConnectionError("no route to redis://u:CANARY@h")
 
 
-def test_all_strategies_together_find_the_answer(world):
+def test_the_default_strategy_finds_the_answer(world):
     result = answer(QUESTION, **world.sources)
     data = to_json(result)
     assert data["answer"] is None
@@ -91,7 +91,7 @@ def test_when_all_strategies_fail_the_result_says_so(world):
     assert not answer(QUESTION, **world.sources | {"vectors": Down()}, **both).all_failed
 
 
-def test_an_unknown_strategy_and_a_wrong_number_are_refused_at_once(world):
+def test_wrong_options_are_errors_before_any_store_is_used(world):
     for options in (
         {"strategies": ["nope"]},
         {"strategies": []},
@@ -115,7 +115,7 @@ def labels(result):
     return {found.record.label for found in result.evidence.entities}
 
 
-def test_options_go_to_their_strategy_and_win_over_the_shorthand(world):
+def test_options_of_a_strategy_win_over_hops(world):
     def near(**given):
         return labels(answer("Albert Einstein", **world.sources, strategies=["entity"], **given))
 
@@ -139,7 +139,7 @@ def test_the_selected_fusion_is_used(world):
     assert max(heavy.values()) >= 100
 
 
-def test_a_reranker_looks_further_down_than_the_result_goes(world):
+def test_a_reranker_reads_more_chunks_than_are_kept(world):
     question = "Where was Albert Einstein born?"
     given = world.sources | {"strategies": ["keyword"], "top_k": 1}
     assert answer(question, **given).evidence.chunks[0].score > 1
@@ -148,7 +148,7 @@ def test_a_reranker_looks_further_down_than_the_result_goes(world):
     assert 0 < reranked.evidence.chunks[0].score <= 1
 
 
-def test_chunks_can_be_those_of_one_end_of_the_relations(world):
+def test_chunks_can_be_limited_to_one_end_of_the_relations(world):
     tails = answer("Where was Albert Einstein born?", **world.sources, strategies=["entity"], top_k=1, chunk_source="tail")
     assert [source.chunk.id for source in tails.evidence.chunks] == ["einstein.txt#0"]
     assert tails.failures == ()
@@ -169,7 +169,7 @@ def test_what_several_strategies_found_is_in_the_prompt_once(world):
 
 
 @pytest.mark.parametrize("question", ["", " ", "🤔", "the", "東京", "\0", "'\"`; --", "\udcff"])
-def test_any_text_is_a_question(world, question):
+def test_any_text_can_be_a_question(world, question):
     result = answer(question, **world.sources)
     assert result.failures == ()
     json.dumps(to_json(result)).encode()
@@ -240,7 +240,7 @@ def test_markdown_shows_texts_as_they_are():
     assert escape("a\nb  c") == "a b c"
 
 
-def test_scores_that_are_no_numbers_do_not_break_the_json():
+def test_infinite_and_nan_scores_do_not_break_the_json():
     json.dumps(to_json(_nasty_result()), allow_nan=False)
 
 

@@ -57,7 +57,7 @@ def ids(evidence):
     return [source.chunk.id for source in evidence.chunks]
 
 
-def test_the_chunks_found_come_first_then_those_that_state_relations_then_those_that_mention_entities(world, known):
+def test_retrieved_chunks_come_first_then_those_that_state_relations_then_those_that_mention_entities(world, known):
     entities, chunks, relations = known
     found = Subgraph(
         scored(entities["Ulm", "location"]),
@@ -74,7 +74,7 @@ def test_the_chunks_found_come_first_then_those_that_state_relations_then_those_
     assert (evidence.entities, evidence.relations) == (found.entities, found.relations)
 
 
-def test_with_chunks_enough_none_is_added(world, known):
+def test_no_chunk_is_added_when_there_are_enough(world, known):
     entities, chunks, relations = known
     found = Subgraph(scored(entities["Ulm", "location"]), scored(relations["works at"]), scored(*list(chunks.values())[2:9]))
     graph = Watched(world.graph)
@@ -107,7 +107,7 @@ def test_without_a_graph_the_stating_chunks_are_added(world, known):
         ("both", ["ulm.txt#0", "memory.txt#0", "einstein.txt#0", "einstein.txt#1", "injection.txt#0"]),
     ],
 )
-def test_only_chunks_that_mention_an_end_of_a_relation_may_count(world, known, source, expected):
+def test_chunks_can_be_limited_to_those_that_mention_an_end_of_a_relation(world, known, source, expected):
     _, chunks, relations = known
     found = Subgraph((), scored(relations["born in"]), scored(chunks["tokyo.txt#0"], chunks["ulm.txt#0"], chunks["memory.txt#0"]))
     graph = Watched(world.graph)
@@ -129,7 +129,7 @@ def test_a_namesake_of_an_end_does_not_count(world, known):
     assert ids(collect(found, world.texts, world.graph, source="tail")[0]) == ["who.txt#0"]
 
 
-def test_asked_for_the_chunks_of_heads_as_many_as_are_wanted_are_collected(world, known):
+def test_chunks_of_heads_and_tails_are_added_up_to_the_maximum(world, known):
     _, _, relations = known
     found = Subgraph((), scored(relations["born in"]))
     evidence, _ = collect(found, world.texts, world.graph, source="both", max_chunks=20)
@@ -137,7 +137,7 @@ def test_asked_for_the_chunks_of_heads_as_many_as_are_wanted_are_collected(world
     assert ids(collect(found, world.texts, world.graph, source="both", max_chunks=1)[0]) == ["einstein.txt#0"]
 
 
-def test_without_a_relation_no_chunk_counts_for_a_head_and_that_is_said(world, known):
+def test_without_a_relation_there_are_no_chunks_of_heads_and_a_failure_says_so(world, known):
     _, chunks, _ = known
     evidence, failures = collect(Subgraph(chunks=scored(chunks["tokyo.txt#0"])), world.texts, world.graph, source="head")
     assert evidence.chunks == ()
@@ -153,7 +153,7 @@ def test_each_chunk_is_collected_once_at_its_best_place(world, known):
 
 
 @pytest.mark.parametrize("source", ["all", "head"])
-def test_a_graph_that_fails_is_reported_and_what_was_found_is_kept(world, known, source):
+def test_a_failing_graph_is_reported_and_the_retrieved_chunks_are_kept(world, known, source):
     entities, chunks, relations = known
     found = Subgraph(scored(entities["Ulm", "location"]), scored(relations["born in"]), scored(chunks["tokyo.txt#0"]))
     evidence, failures = collect(found, world.texts, Down(), source=source)
@@ -167,7 +167,7 @@ def test_the_chunks_of_heads_need_the_graph(world):
         collect(Subgraph(), world.texts, source="head")
 
 
-def test_nothing_found_asks_no_store():
+def test_an_empty_subgraph_calls_no_store():
     assert collect(Subgraph(), Down(), Down()) == (Evidence(), ())
 
 
@@ -201,7 +201,7 @@ def test_an_answer_keeps_its_lines():
 @pytest.mark.parametrize(
     "line", ["1990. Next", "7) seven", "- 5 °C", "+ plus", "=====", "---", "# title", "* star", "    indented"]
 )
-def test_a_quoted_line_is_shown_as_it_is(line):
+def test_a_quoted_line_is_shown_literally(line):
     text = f"1986. A year\n{line}\n\n{line}"
     chunk = SourceChunk(Chunk("c", "d", 0, text, 0, len(text)), "a.txt", "A", 1.0)
     shown = MarkdownIt().render(render_markdown(QueryResult("Where?", (), None, Evidence(chunks=(chunk,)))))
@@ -210,17 +210,17 @@ def test_a_quoted_line_is_shown_as_it_is(line):
 
 
 @pytest.mark.parametrize("answer", ["See [c-1](javascript:x).", "[c-1]: x", "Ulm [c-1]\n===", "Ulm [c-1]\n---"])
-def test_an_answer_brings_no_link_and_no_heading_of_its_own(answer):
+def test_an_answer_adds_no_link_and_no_heading(answer):
     shown = MarkdownIt().render(render_markdown(a_result(answer=answer)))
     assert f"<p>{answer.replace('c-1', '1')}</p>" in shown
     assert "<a " not in shown
 
 
-def test_what_could_steer_a_terminal_is_not_shown():
+def test_control_characters_are_not_shown():
     assert escape("\x1b[2J\x07a\x9bb") == "\\[2Jab"
 
 
-def test_inferred_and_predicted_relations_are_marked_and_kept_apart_from_those_that_are_stated():
+def test_inferred_and_predicted_relations_are_marked():
     result = a_result(inferred=(InferredRelation("Einstein", "native of", "Germany", "e1"),))
     shown, data = render_markdown(result), to_json(result)
     assert "- Einstein -\\[native of\\]-&gt; Germany (inferred)" in shown
@@ -244,14 +244,14 @@ def test_an_answer_that_is_not_in_the_sources_says_so():
     assert to_json(silent)["state"] == "not_in_sources"
 
 
-def test_a_cut_answer_and_notes_are_shown():
+def test_an_incomplete_answer_and_notes_are_shown():
     shown = render_markdown(a_result(state="cut", notes=("the answer cites *no* source",)))
     assert "*The answer is incomplete: the model reached its token limit.*" in shown
     assert "*Note: the answer cites \\*no\\* source*" in shown
     assert to_json(a_result(state="cut", notes=("a",)))["notes"] == ["a"]
 
 
-def test_what_an_answer_cost_is_in_the_json():
+def test_the_usage_of_the_language_model_is_in_the_json():
     data = to_json(a_result(usage=Spending(requests=2, cached=1, prompt_tokens=70, completion_tokens=9, cost=0.01)))
     assert data["usage"] == {
         "requests": 2,
