@@ -16,7 +16,7 @@ from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor, RelationExtractor
 from resources.models.embedders.sentence_transformer import Embedder, SentenceTransformerEmbedder
 from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
-from resources.models.llm.client import ChatModel
+from resources.models.llm.client import ChatModel, LLMOptions
 from resources.models.rerankers.cross_encoder import CrossEncoderReranker, EmbedderReranker, Reranker
 from resources.texts import open_text_store
 from resources.texts.base import TextStore
@@ -62,9 +62,9 @@ class ModelsResource(dg.ConfigurableResource):
     entities: dict[str, Any]
     relations: dict[str, Any] | None = None
     embedding: dict[str, Any]
-    chat: dict[str, Any] | None = None
+    chat: dict[str, Any] | None = Field(default=None, description="LLMOptions of the chat model.")
+    chat_cache: str | None = Field(default=None, description="The file that keeps replies of the chat model.")
     reranking: dict[str, Any] | None = None
-    context_tokens: int = Field(default=6000, description="How much evidence the chat model is shown, in tokens.")
 
     def entity_extractor(self, labels: Sequence[str] | None = None, threshold: float | None = None) -> EntityExtractor:
         """The entity extractor, with other labels or another threshold for one run if given."""
@@ -94,9 +94,14 @@ class ModelsResource(dg.ConfigurableResource):
     def embedder(self) -> Embedder:
         return SentenceTransformerEmbedder(**self.embedding)
 
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of evidence that the chat model is shown."""
+        return int((self.chat or {}).get("context_tokens", LLMOptions.model_fields["context_tokens"].default))
+
     def llm(self) -> ChatModel | None:
         """The chat model, to be closed after use; None if the project names none."""
-        return ChatModel(**{"base_url": None, "api_key_env": None} | self.chat) if self.chat else None
+        return ChatModel(LLMOptions.parse(self.chat, "models.llm"), self.chat_cache) if self.chat else None
 
     def reranker(self) -> Reranker | None:
         """What puts the best chunks in order; None if the project names none."""

@@ -100,27 +100,8 @@ def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
             entities=models.entities.model_dump(exclude={"backend"}, exclude_none=True),
             relations=models.relations.model_dump(exclude={"backend"}, exclude_none=True) if models.relations else None,
             embedding=models.embedder.model_dump(exclude={"backend"}, exclude_none=True),
-            chat=_chat_options(settings),
+            chat=models.llm.model_dump(exclude_none=True) if models.llm else None,
+            chat_cache=str(data / "llm_cache.db") if models.llm and models.llm.cache else None,
             reranking=settings.query.reranker.model_dump(exclude={"top"}, exclude_none=True) if settings.query.reranker else None,
-            **({"context_tokens": models.llm.context_tokens} if models.llm else {}),
         ),
     }
-
-
-def _chat_options(settings: ProjectSettings) -> dict[str, Any] | None:
-    llm = settings.models.llm
-    if llm is None:
-        return None
-    options = {
-        "base_url": llm.base_url,
-        "model": llm.model,
-        "api_key_env": llm.api_key.env if llm.api_key else None,
-        "timeout": llm.timeout,
-        "max_retries": llm.max_retries,
-        "max_concurrency": llm.max_concurrency,
-        "requests_per_minute": llm.requests_per_minute,
-        "cache_file": str(settings.data_folder / "llm_cache.db") if llm.cache else None,
-        "prompt_price": llm.prompt_price,
-        "completion_price": llm.completion_price,
-    }
-    return {name: value for name, value in options.items() if value is not None}

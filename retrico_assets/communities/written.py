@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.errors import LLMError
-from resources.models.llm.client import ChatModel, Reply, mask_secrets
-from resources.prompting.json_reply import read_json
+from resources.models.llm.client import ChatModel, Reply
+from resources.models.llm.json_text import read_json
 from resources.records import Chunk
+from resources.secrets import mask_secrets
 from resources.text.tokens import count_tokens
 from retrico_assets.communities.content import Content
 from retrico_assets.query.failures import explain

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from resources.errors import GraphCapabilityError, RetricoError
-from resources.models.llm.client import mask_secrets
+from resources.secrets import mask_secrets
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
+from resources.models.llm.client import ChatModel, LLMOptions
 from resources.models.llm.dialect import forget_dialects
+
+
+def chat_model(base_url: str | None, model: str = "m", *, cache_file: Path | None = None, **options: Any) -> ChatModel:
+    """A chat model at this address that retries without long waits."""
+    values = {"base_url": base_url, "model": model, "backoff": 0.01, **options}
+    return ChatModel(LLMOptions.parse(values, "llm"), cache_file)
 
 
 @dataclass
@@ -19,7 +27,8 @@ class Scripted:
     """One reply: a status, a body (text, or data that becomes JSON), headers, and seconds to wait before it.
 
     With ``events`` it is a stream of them (text as it is, or data that becomes JSON), ``pause`` seconds apart; ``breaks`` cuts
-    the connection after the last.
+    the connection after the last. With ``byte_pause``, seconds pass between the bytes of the body; with ``comments``, that many
+    comments come before each event, ``pause`` seconds apart.
     """
 
     body: Any = None
@@ -29,6 +38,8 @@ class Scripted:
     events: list[Any] | None = None
     pause: float = 0.0
     breaks: bool = False
+    byte_pause: float = 0.0
+    comments: int = 0
 
 
 def says(text: str | None, finish_reason: str = "stop", usage: bool = True, **message: Any) -> Scripted:
@@ -134,8 +145,11 @@ def scripted_llm(*replies: Scripted, prefix: str = "/v1") -> Iterator[Stub]:
                     self.send_header(name, value)
                 self.end_headers()
                 if reply.events is None:
-                    self.wfile.write(_as_text(reply.body).encode())
+                    self._write(_as_text(reply.body).encode(), reply.byte_pause)
                 for event in reply.events or ():
+                    for _ in range(reply.comments):
+                        self.wfile.write(b": keep-alive\n\n")
+                        time.sleep(reply.pause)
                     self.wfile.write(f"data: {_as_text(event)}\n\n".encode())
                     time.sleep(reply.pause)
                 if reply.breaks:
@@ -143,6 +157,14 @@ def scripted_llm(*replies: Scripted, prefix: str = "/v1") -> Iterator[Stub]:
                     self.connection.close()
             except OSError:
                 pass  # the client gave up waiting, as a test of time-outs wants
+
+        def _write(self, body: bytes, pause: float) -> None:
+            if not pause:
+                self.wfile.write(body)
+                return
+            for byte in body:
+                self.wfile.write(bytes([byte]))
+                time.sleep(pause)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -7,30 +7,31 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from resources.errors import DamagedFileError, StoreError
 from resources.files.locking import locked
 from resources.files.sqlite import SqliteFile
+from resources.models.llm.dialect import ChatRequest
 from resources.models.llm.replies import Reply, ToolCall, Usage
 
 _log = logging.getLogger(__name__)
 _FORMAT = 1  # counted up when what a reply means changes: older rows are then not found
 
 
-def cache_key(
-    base_url: str | None,
-    model: str,
-    messages: Sequence[Mapping[str, Any]],
-    tools: Sequence[Mapping[str, Any]] | None,
-    json_schema: Mapping[str, Any] | None,
-    max_tokens: int | None,
-    temperature: float,
-) -> str:
+def cache_key(base_url: str | None, model: str, request: ChatRequest) -> str:
     """What identifies a request: SHA-256 of all that the reply depends on. The text itself is not kept."""
-    parts = [_FORMAT, base_url, model, messages, tools or None, json_schema, max_tokens, float(temperature)]
+    parts = [
+        _FORMAT,
+        base_url,
+        model,
+        request.messages,
+        request.tools or None,
+        request.json_schema,
+        request.max_tokens,
+        float(request.temperature),
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

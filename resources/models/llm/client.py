@@ -8,82 +8,60 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from resources.errors import LLMError, SettingsError
+from resources.errors import LLMError
+from resources.models.llm.address import check_address
 from resources.models.llm.cache import ReplyCache, cache_key
-from resources.models.llm.dialect import dialect_of
-from resources.models.llm.errors import NO_KEY, TRANSIENT, check_address, explain, kind_of, mask_secrets, retry_after
+from resources.models.llm.connection import Connection
+from resources.models.llm.dialect import ChatRequest, dialect_of, may_refuse_structured_output
+from resources.models.llm.errors import TRANSIENT, explain, kind_of, retry_after
+from resources.models.llm.json_text import read_json
 from resources.models.llm.limits import Meter, UsageTotals, gate_of
+from resources.models.llm.options import LLMOptions
 from resources.models.llm.reasoning import VisibleText, starts_unannounced
-from resources.models.llm.replies import Collected, Reply, ToolCall, Usage, read_completion, read_stream
-from resources.prompting.json_reply import read_json
+from resources.models.llm.replies import Reply, ReplyBuilder, ToolCall, Usage
+from resources.secrets import mask_secrets
 
-__all__ = ["ChatModel", "Reply", "ToolCall", "Usage", "UsageTotals", "mask_secrets"]
+__all__ = ["ChatModel", "LLMOptions", "Reply", "ToolCall", "Usage", "UsageTotals"]
 
-_QUOTA_MEMORY = 60.0  # seconds for which a used-up quota is believed to be so still
+_NO_KEY = "no-key"  # openai's client refuses an empty key; servers without keys ignore this one
+_QUOTA_MEMORY = 60.0  # seconds for which a used-up quota is not tried again
 
 
 class ChatModel:
-    """Asks one model of one endpoint. Threads may share it.
+    """One model of one endpoint. Threads may share it.
 
-    ``base_url`` None means OPENAI_BASE_URL if that is set, else OpenAI's own; ``api_key_env`` names the environment variable
-    that holds the key (read at each call, never kept in settings), None or an empty variable means a server without one.
+    ``cache_file`` keeps replies; without it, nothing is kept. The key is read from the environment at each call. Limits of
+    concurrency and rate count over all threads and objects of this process that use the same endpoint. Rate limits,
+    time-outs, broken connections and 5xx replies are retried; what Retry-After says comes before ``options.backoff``.
 
-    Rate limits, time-outs, broken connections and 5xx replies are tried again ``max_retries`` times, after ``backoff`` * 2^n
-    seconds or what Retry-After says, together at most ``max_wait`` seconds of waiting a call. ``timeout`` is in seconds and
-    counts for one try: until the reply is there, in a stream until the next piece is.
-
-    At most ``max_concurrency`` requests are under way, and ``requests_per_minute`` (None: no limit) begin in a minute, counted
-    over all threads and objects of this process that ask the same endpoint. ``cache_file`` keeps replies (None: nothing is
-    kept). ``prompt_price`` and ``completion_price`` are for a million tokens and give ``usage`` a cost.
+    The retries are not openai's own, which repeat a request after a used-up quota, ignore a long Retry-After, don't cover a
+    stream that breaks off, and have no bound for all waits together.
     """
 
-    def __init__(
-        self,
-        base_url: str | None,
-        model: str,
-        api_key_env: str | None,
-        *,
-        timeout: float = 60.0,
-        max_retries: int = 3,
-        backoff: float = 0.5,
-        max_wait: float = 60.0,
-        max_concurrency: int = 4,
-        requests_per_minute: int | None = None,
-        cache_file: str | os.PathLike[str] | None = None,
-        prompt_price: float | None = None,
-        completion_price: float | None = None,
-    ) -> None:
-        base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or "").strip().rstrip("/")
-        self.base_url = base_url or None
-        if self.base_url is not None:
-            check_address(self.base_url)
-        if not model.strip():
-            raise SettingsError("llm model is empty; name the model that the endpoint serves")
-        for name, limit in (("max_concurrency", max_concurrency), ("requests_per_minute", requests_per_minute)):
-            if limit is not None and limit < 1:
-                raise SettingsError(f"llm {name} is {limit}; it must be at least 1")
-        self.model = model
-        self.api_key_env = api_key_env
-        self.timeout = timeout
-        self.max_retries = max_retries
-        self.backoff = backoff
-        self.max_wait = max_wait
-        self.max_concurrency = max_concurrency
-        self.requests_per_minute = requests_per_minute
+    def __init__(self, options: LLMOptions, cache_file: str | os.PathLike[str] | None = None) -> None:
+        environment = os.environ.get("OPENAI_BASE_URL", "").strip()
+        self.options = options
+        self.model = options.model
+        self.base_url = options.base_url or (check_address(environment) if environment else None)
         self._cache = ReplyCache(cache_file) if cache_file is not None else None
-        self._meter = Meter(prompt_price, completion_price)
+        self._meter = Meter(options.prompt_price, options.completion_price)
         self._gate = gate_of(self.base_url)
-        self._dialect = dialect_of(self.base_url, model)
-        self._used_up: tuple[float, str] | None = None  # until when a quota counts as used up, and what was said
-        self._client: tuple[str, Any] | None = None
+        self._dialect = dialect_of(self.base_url, options.model)
+        self._quota_error: tuple[float, str] | None = None  # until when the quota counts as used up, and the message
+        self._connection: Connection | None = None
         self._connecting = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"ChatModel(base_url={self.base_url!r}, model={self.model!r}, api_key_env={self.api_key_env!r})"
+        return f"ChatModel(base_url={self.base_url!r}, model={self.model!r})"
+
+    @property
+    def max_concurrency(self) -> int:
+        """How many requests may run at the same time."""
+        return self.options.max_concurrency
 
     @property
     def usage(self) -> UsageTotals:
-        """What was asked of this object so far."""
+        """Requests and tokens of this object so far."""
         return self._meter.totals
 
     def complete(
@@ -99,26 +77,27 @@ class ChatModel:
     ) -> Reply:
         """Send one conversation and return the reply, without the model's reasoning block.
 
-        ``messages`` and ``tools`` are in OpenAI's form and are sent as they are. With ``json_schema`` the reply is asked for
-        in that form by the strictest means that the server takes: a schema, else JSON mode, else the prompt alone; the text
-        still has to be read with care (``read_json``). ``on_text`` is given the text as it comes, in pieces that together are
-        ``Reply.text``; what it raises comes through. ``cached`` None lets the cache answer and keep a reply at temperature 0,
-        True at any temperature; False asks anew, and the new reply replaces a kept one. Replies that are cut, refused, empty or
-        without the JSON asked for are not kept.
+        ``messages`` and ``tools`` are in OpenAI's form and are sent as they are. With ``json_schema`` the reply is requested
+        by the strictest means that the server takes: a schema, else JSON mode, else the prompt alone; read its text with
+        ``read_json``. ``on_text`` receives the text as it arrives, in pieces that together are ``Reply.text``; what it raises
+        is passed on. ``cached``: None uses the cache at temperature 0, True at any temperature; False sends the request, and
+        the new reply replaces a kept one. Replies that are truncated, refused, empty or without the JSON are not kept.
 
-        Raises LLMError, which never shows the key; its ``kind`` tells the causes apart.
+        Raises:
+            LLMError: never shows the key; its ``kind`` tells the causes apart.
         """
+        request = ChatRequest(messages, json_schema, max_tokens, temperature, tools)
         cache = self._cache if cached is not None or temperature == 0 else None
         if cache is None:
-            return self._ask(messages, json_schema, max_tokens, temperature, tools, on_text)
-        key = cache_key(self.base_url, self.model, messages, tools, json_schema, max_tokens, temperature)
+            return self._request(request, on_text)
+        key = cache_key(self.base_url, self.model, request)
         known = cache.get(key) if cached is not False else None
         if known is not None:
             self._meter.count_cached()
             if on_text is not None and known.text:
                 on_text(known.text)
             return known
-        reply = self._ask(messages, json_schema, max_tokens, temperature, tools, on_text)
+        reply = self._request(request, on_text)
         if (cached or temperature == 0) and _is_worth_keeping(reply, json_schema is not None):
             cache.put(key, reply)
         return reply
@@ -126,59 +105,46 @@ class ChatModel:
     def close(self) -> None:
         """Close the connections and the cache. Another call opens them again."""
         with self._connecting:
-            if self._client is not None:
-                self._client[1].close()
-                self._client = None
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
         if self._cache is not None:
             self._cache.close()
 
-    def _ask(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        json_schema: Mapping[str, Any] | None,
-        max_tokens: int | None,
-        temperature: float,
-        tools: Sequence[Mapping[str, Any]] | None,
-        on_text: Callable[[str], None] | None,
-    ) -> Reply:
-        key = self._key()
-        client = self._connect(key)
+    def _request(self, request: ChatRequest, on_text: Callable[[str], None] | None) -> Reply:
+        """Send a request until it succeeds, in the form that the server takes, as long as trying again is worth it."""
+        connection = self._connect(self._key())
         attempt, waited = 0, 0.0
+        refusal: Exception | None = None  # what may be about the response format, which is then left out once
         while True:
-            self._stop_if_used_up()
-            request = self._dialect.request(
-                self.model,
-                messages,
-                json_schema=json_schema,
-                max_tokens=max_tokens,
-                temperature=temperature,
-                tools=tools,
-                stream=on_text is not None,
-            )
-            outcome, shown = self._try(client, request, on_text)
+            self._raise_if_quota_is_used_up()
+            body = self._dialect.body(self.model, request, stream=on_text is not None, structured=refusal is None)
+            outcome, shown = self._try(connection, body, on_text)
             if isinstance(outcome, Reply):
+                if refusal is not None:
+                    self._dialect.give_up_structured_output(mask_secrets(str(refusal), connection.key))
                 self._meter.count(outcome.usage)
                 return outcome
-            # Outside of any handler: the error raised here must not drag the client's own along, which may quote the key.
+            # Outside of any handler: the error raised here must not carry the client's own, which may quote the key.
             kind = kind_of(outcome)
-            if not shown and self._dialect.adapt(outcome, request):
+            if not shown and self._dialect.adapt(outcome, body):
                 continue
-            left = self.max_wait - waited
-            if shown or kind not in TRANSIENT or attempt >= self.max_retries or left <= 0:
-                raise self._failure(outcome, kind, attempt + 1, key, shown)
-            delay = min(self._delay(outcome, attempt), left)
-            if kind == "rate_limit" and retry_after(outcome) is not None:
-                self._gate.pause(delay)
-            time.sleep(delay)
-            waited += delay
+            if not shown and may_refuse_structured_output(outcome, body, attempt):
+                refusal = outcome
+                continue
+            left = self.options.max_wait - waited
+            if shown or kind not in TRANSIENT or attempt >= self.options.max_retries or left <= 0:
+                error = outcome if refusal is None or kind in TRANSIENT else refusal
+                raise self._failure(error, attempt + 1, connection.key, shown)
+            waited += self._wait(outcome, kind, attempt, left)
             attempt += 1
 
     def _try(
-        self, client: Any, request: Mapping[str, Any], on_text: Callable[[str], None] | None
+        self, connection: Connection, body: Mapping[str, Any], on_text: Callable[[str], None] | None
     ) -> tuple[Reply | Exception, bool]:
-        """The reply or the failure of one request, and whether any text was shown."""
+        """The reply or the error of one request, and whether any text was shown."""
         shown = False
-        with closing(self._send(client, request)) as pieces:
+        with closing(self._send(connection, body)) as pieces:
             while True:
                 try:
                     piece = next(pieces)
@@ -190,80 +156,88 @@ class ChatModel:
                     shown = True
                     on_text(piece)
 
-    def _send(self, client: Any, request: Mapping[str, Any]) -> Generator[str, None, Reply]:
-        """Visible text piece by piece, then the reply. A server that does not stream when asked to gives one piece."""
-        collected = Collected()
+    def _send(self, connection: Connection, body: Mapping[str, Any]) -> Generator[str, None, Reply]:
+        """Yield the visible text piece by piece, and return the reply. A server that does not stream gives one piece."""
+        builder = ReplyBuilder()
+        visible = VisibleText(self._dialect.begins_thinking)
         with (
-            self._gate.slot(self.max_concurrency, self.requests_per_minute),
-            client.chat.completions.with_streaming_response.create(**request) as response,
+            self._gate.slot(self.options.max_concurrency, self.options.requests_per_minute),
+            closing(connection.send(body)) as received,
         ):
-            if "text/event-stream" in response.headers.get("content-type", ""):
-                visible = VisibleText(self._dialect.begins_thinking)
-                yield from read_stream(response.iter_bytes(), collected, visible)
-                reply = collected.reply()
-            else:
-                read_completion(response.read(), collected)
-                reply = collected.reply()
-                if reply.text:
-                    yield reply.text
-        if starts_unannounced(collected.content):
+            try:
+                for data in received:
+                    piece = builder.add(data)
+                    if builder.separates_reasoning:
+                        visible.begin_outside()
+                    if builder.is_streamed and (text := visible.feed(piece)):
+                        yield text
+            except Exception:
+                if builder.finish_reason is None:
+                    raise
+                # A stream that breaks after the model has stopped is complete, though its usage may be missing.
+        reply = builder.reply()
+        if rest := visible.end() if builder.is_streamed else reply.text:
+            yield rest
+        if starts_unannounced(builder.content):
             self._dialect.begins_thinking = True
         return reply
 
     def _key(self) -> str:
-        if self.api_key_env is None:
-            return NO_KEY
-        value = os.environ.get(self.api_key_env)
+        if self.options.api_key is None:
+            return _NO_KEY
+        name = self.options.api_key.env
+        value = os.environ.get(name)
         if value is None:
-            raise LLMError(
-                f"the environment variable {self.api_key_env} is not set; put the key of {self.model} in it", "credentials"
-            )
+            raise LLMError(f"The environment variable {name} is not set. Put the key of {self.model} in it.", "credentials")
         value = value.strip()
         if any(character.isspace() or not character.isascii() for character in value):
             raise LLMError(
-                f"the value of the environment variable {self.api_key_env} has blanks or non-ASCII characters: it is no API key",
-                "credentials",
+                f"The environment variable {name} contains blanks or non-ASCII characters. Put an API key in it.", "credentials"
             )
-        return value or NO_KEY
+        return value or _NO_KEY
 
-    def _connect(self, key: str) -> Any:
+    def _connect(self, key: str) -> Connection:
         with self._connecting:
-            if self._client is None or self._client[0] != key:
-                from openai import OpenAI
+            if self._connection is None or self._connection.key != key:
+                # A connection with an older key is left to those that still use it.
+                self._connection = Connection(key, self.base_url, self.options.timeout)
+            return self._connection
 
-                # A client with an older key is left to those that still use it.
-                self._client = (key, OpenAI(api_key=key, base_url=self.base_url, timeout=self.timeout, max_retries=0))
-            return self._client[1]
+    def _wait(self, error: Exception, kind: str, attempt: int, left: float) -> float:
+        """Wait as long as the server requests, else with exponential backoff; at most ``left``. Returns the seconds."""
+        requested = retry_after(error)
+        delay = self.options.backoff * 2**attempt * random.uniform(1.0, 1.25) if requested is None else requested
+        delay = min(delay, left)
+        if kind == "rate_limit" and requested is not None:
+            self._gate.pause(delay)
+        time.sleep(delay)
+        return delay
 
-    def _delay(self, error: Exception, attempt: int) -> float:
-        asked = retry_after(error)
-        return self.backoff * 2**attempt * random.uniform(1.0, 1.25) if asked is None else asked
-
-    def _failure(self, error: Exception, kind: str, tries: int, key: str, shown: bool) -> LLMError:
+    def _failure(self, error: Exception, tries: int, key: str, shown: bool) -> LLMError:
         message = explain(
             error,
             tries,
             model=self.model,
             base_url=self.base_url,
-            key_env=self.api_key_env,
-            timeout=self.timeout,
+            key_env=self.options.api_key.env if self.options.api_key else None,
+            timeout=self.options.timeout,
             shown=shown,
         )
-        message = mask_secrets(message, key)
+        message = mask_secrets(message, key) if key != _NO_KEY else mask_secrets(message)
+        kind = "stream" if shown else kind_of(error)
         if shown:
             self._meter.count(None)
-            kind = "stream"
         elif kind == "quota":
-            self._used_up = (time.monotonic() + _QUOTA_MEMORY, message)
+            self._quota_error = (time.monotonic() + _QUOTA_MEMORY, message)
         return LLMError(message, kind)
 
-    def _stop_if_used_up(self) -> None:
-        if self._used_up is not None and time.monotonic() < self._used_up[0]:
-            raise LLMError(self._used_up[1], "quota")
+    def _raise_if_quota_is_used_up(self) -> None:
+        if self._quota_error is not None and time.monotonic() < self._quota_error[0]:
+            raise LLMError(self._quota_error[1], "quota")
 
 
 def _is_worth_keeping(reply: Reply, is_json: bool) -> bool:
-    if reply.refusal or reply.finish_reason not in ("stop", "tool_calls", None):
+    if reply.is_refused or reply.finish_reason not in ("stop", "tool_calls", None):
         return False
-    says_something = read_json(reply.text) is not None if is_json else bool(reply.text)
-    return says_something or bool(reply.tool_calls)
+    has_content = read_json(reply.text) is not None if is_json else bool(reply.text)
+    return has_content or bool(reply.tool_calls)

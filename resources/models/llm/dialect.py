@@ -2,27 +2,45 @@
 
 import hashlib
 import json
+import logging
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.models.llm.errors import kind_of, said_by, status_of
+from resources.models.llm.errors import error_text, kind_of, status_of
+from resources.secrets import mask_secrets
 
+_log = logging.getLogger(__name__)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json schema", "grammar", "structured output")
 _ONE_SCHEMA = re.compile(r"invalid schema|invalid_json_schema|schema contains|schema conversion|in the schema")
-_REFUSAL = r"(?:support|allow|permit|unknown|unrecogni|unexpected|forbidden|deprecated|invalid|must be|not enabled)"
+_REFUSAL = (
+    r"(?:support|allow|permit|unknown|unrecogni|unexpected|forbidden|deprecated|invalid|must be|not enabled|not implemented)"
+)
 _NEEDS_THE_WORD = re.compile(r"must contain the word .{0,3}json")
 # Models that are known to reason, in case their chat template hides where that begins.
 _REASONS = re.compile(r"(?<![a-z0-9])r1(?![a-z0-9])|qwq|think|reason|magistral", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a model is asked, whatever form its server takes it in. ``messages`` and ``tools`` are in OpenAI's form."""
+
+    messages: Sequence[Mapping[str, Any]]
+    json_schema: Mapping[str, Any] | None = None
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    tools: Sequence[Mapping[str, Any]] | None = None
+
+
 @dataclass
 class Dialect:
-    """How one model of one endpoint wants to be asked. A refused feature is given up only when a 400 or 422 names it."""
+    """The form in which one model of one endpoint takes requests. A feature is given up when a refusal names it."""
 
-    begins_thinking: bool = False  # replies begin inside a reasoning block
+    name: str = "the model"
+    begins_thinking: bool = False
+    """Replies begin inside a reasoning block."""
     _token_parameter: str = "max_tokens"
     _temperature: bool = True
     _json_schema: bool = True
@@ -32,32 +50,24 @@ class Dialect:
     _stream: bool = True
     _stream_usage: bool = True
 
-    def request(
-        self,
-        model: str,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        json_schema: Mapping[str, Any] | None,
-        max_tokens: int | None,
-        temperature: float,
-        tools: Sequence[Mapping[str, Any]] | None,
-        stream: bool,
-    ) -> dict[str, Any]:
-        """The request as this server takes it."""
-        request: dict[str, Any] = {"model": model, "messages": [dict(message) for message in messages]}
+    def body(self, model: str, request: ChatRequest, *, stream: bool, structured: bool = True) -> dict[str, Any]:
+        """The request in the form that this server takes. Without ``structured`` its schema is left out."""
+        body: dict[str, Any] = {"model": model, "messages": [dict(message) for message in request.messages]}
         if self._temperature:
-            request["temperature"] = temperature
-        if max_tokens is not None:
-            request[self._token_parameter] = max_tokens
-        if tools:
-            request["tools"] = [dict(tool) for tool in tools]
-        if json_schema is not None and (form := self._response_format(json_schema, messages)):
-            request["response_format"] = form
+            body["temperature"] = request.temperature
+        if request.max_tokens is not None:
+            body[self._token_parameter] = request.max_tokens
+        if request.tools:
+            body["tools"] = [dict(tool) for tool in request.tools]
+        if structured and request.json_schema is not None:
+            form = self._response_format(request.json_schema, request.messages)
+            if form is not None:
+                body["response_format"] = form
         if stream and self._stream:
-            request["stream"] = True
+            body["stream"] = True
             if self._stream_usage:
-                request["stream_options"] = {"include_usage": True}
-        return request
+                body["stream_options"] = {"include_usage": True}
+        return body
 
     def _response_format(self, schema: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         if self._json_schema and _digest(schema) not in self._refused_schemas:
@@ -67,34 +77,61 @@ class Dialect:
             return {"type": "json_object"}
         return None
 
-    def adapt(self, error: Exception, request: Mapping[str, Any]) -> bool:
-        """Give up what the server says that it does not take. True if the request is worth sending again, in another form."""
+    def adapt(self, error: Exception, body: Mapping[str, Any]) -> bool:
+        """Give up what the error says that the server does not take. True if the request is worth sending in another form."""
         if status_of(error) not in (400, 422) or kind_of(error) == "context_length":
             return False
-        said = said_by(error)
-        if "stream_options" in request and "stream_options" in said:
+        text = error_text(error)
+        if "stream_options" in body and "stream_options" in text:
             self._stream_usage = False
-        elif "max_tokens" in request and "max_completion_tokens" in said:
+        elif "max_tokens" in body and "max_completion_tokens" in text:
             self._token_parameter = "max_completion_tokens"
-        elif "temperature" in request and _is_refused("temperature", said):
+        elif "temperature" in body and _is_refused("temperature", text):
             self._temperature = False
-        elif "response_format" in request and (_ONE_SCHEMA.search(said) or any(word in said for word in _FORMAT_WORDS)):
-            self._step_down(request["response_format"], said)
-        elif "stream" in request and _is_refused("stream(?:ing)?", said):
+        elif "response_format" in body and (_ONE_SCHEMA.search(text) or _names_format(text)):
+            self._step_down(body["response_format"], text)
+        elif "stream" in body and _is_refused("stream(?:ing)?", text):
             self._stream = False
         else:
             return False
         return True
 
-    def _step_down(self, sent: Mapping[str, Any], said: str) -> None:
-        if sent["type"] == "json_schema" and _ONE_SCHEMA.search(said):
+    def _step_down(self, sent: Mapping[str, Any], text: str) -> None:
+        if sent["type"] == "json_schema" and _ONE_SCHEMA.search(text):
             self._refused_schemas.add(_digest(sent["json_schema"]["schema"]))
         elif sent["type"] == "json_schema":
             self._json_schema = False
-        elif _NEEDS_THE_WORD.search(said) and not self._json_object_needs_word:
+            _log.info("%s does not support JSON schemas. JSON mode is used instead.", self.name)
+        elif _NEEDS_THE_WORD.search(text) and not self._json_object_needs_word:
             self._json_object_needs_word = True
         else:
             self._json_object = False
+            _log.info("%s does not support JSON mode. The form of a reply is requested in the prompt alone.", self.name)
+
+    def give_up_structured_output(self, reason: object) -> None:
+        """From now on, ask for the form of a reply in the prompt alone."""
+        self._json_schema = self._json_object = False
+        _log.warning(
+            "%s does not support structured output (%s). Replies are requested without it.",
+            self.name,
+            mask_secrets(str(reason))[:200],
+        )
+
+
+def may_refuse_structured_output(error: Exception, body: Mapping[str, Any], attempt: int) -> bool:
+    """Whether a request may have failed because of its response format, although the error does not clearly say so.
+
+    Some servers answer with 404 or 501, or name only the field that their backend does not know; others crash with a 5xx that
+    names the format. The latter counts from the second ``attempt`` on, since it may pass.
+    """
+    if "response_format" not in body:
+        return False
+    kind, status, text = kind_of(error), status_of(error), error_text(error)
+    if kind == "server" and status is not None:
+        return attempt > 0 and _names_format(text)
+    if kind != "request":
+        return False
+    return status in (404, 405, 501) or (status in (400, 422) and re.search(_REFUSAL, text) is not None)
 
 
 _known: dict[tuple[str | None, str], Dialect] = {}
@@ -102,20 +139,25 @@ _lock = threading.Lock()
 
 
 def dialect_of(base_url: str | None, model: str) -> Dialect:
-    """What is known of a model at an endpoint, shared by all that ask it in this process."""
+    """What is known of a model at an endpoint, shared by all that use it in this process."""
+    name = f"{model} at {base_url or 'the OpenAI API'}"
     with _lock:
-        return _known.setdefault((base_url, model), Dialect(begins_thinking=_REASONS.search(model) is not None))
+        return _known.setdefault((base_url, model), Dialect(name, begins_thinking=_REASONS.search(model) is not None))
 
 
 def forget_dialects() -> None:
-    """Learn anew what servers take, for example because another one runs at the same address now."""
+    """Forget what servers take, for example because another one runs at the same address now."""
     with _lock:
         _known.clear()
 
 
-def _is_refused(name: str, said: str) -> bool:
-    """Whether a parameter whose name is an everyday word is what an error is about: it may stand in a quoted prompt too."""
-    return re.search(rf"\b{name}\b.{{0,80}}{_REFUSAL}|{_REFUSAL}.{{0,80}}\b{name}\b", said, re.DOTALL) is not None
+def _names_format(text: str) -> bool:
+    return any(word in text for word in _FORMAT_WORDS)
+
+
+def _is_refused(name: str, text: str) -> bool:
+    """Whether an error is about a parameter whose name is an everyday word: a quoted prompt may contain it too."""
+    return re.search(rf"\b{name}\b.{{0,80}}{_REFUSAL}|{_REFUSAL}.{{0,80}}\b{name}\b", text, re.DOTALL) is not None
 
 
 def _digest(schema: Mapping[str, Any]) -> str:

@@ -1,13 +1,13 @@
-"""What a chat model said: the records, and how they are read from a completion or from the events of a stream."""
+"""A chat model's reply: the records, and how they are put together from a completion or the events of a stream."""
 
 import json
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.models.llm.errors import NoCompletionError, ToldInReplyError
-from resources.models.llm.reasoning import VisibleText, without_reasoning
+from resources.models.llm.errors import BrokenReplyError, NotACompletionError
+from resources.models.llm.reasoning import without_reasoning
 
 _FINISH_REASONS = {
     "eos": "stop",
@@ -30,7 +30,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model wants made. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+    """A tool call that the model requests. ``arguments`` is the JSON text as the model wrote it, valid or not."""
 
     id: str
     name: str
@@ -39,10 +39,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said, without its reasoning.
+    """A model's reply without its reasoning.
 
-    ``finish_reason`` is "length" when the text was cut, "tool_calls" when the model wants tools called, else mostly "stop";
-    ``usage`` is None if the server gave none. Ids of tool calls are unique in a reply, given here if the server gave none.
+    ``finish_reason`` is "length" when the text was truncated, "tool_calls" when the model calls tools, else mostly "stop";
+    ``usage`` is None if the server sent none. Ids of tool calls are unique in a reply; missing ones are generated.
     """
 
     text: str
@@ -50,6 +50,16 @@ class Reply:
     usage: Usage | None = None
     refusal: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the model stopped at its token limit."""
+        return self.finish_reason == "length"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the model declined, or a filter of the server held its text back."""
+        return self.refusal is not None or self.finish_reason == "content_filter"
 
 
 @dataclass(slots=True)
@@ -60,8 +70,8 @@ class _Call:
 
 
 @dataclass(slots=True)
-class Collected:
-    """A reply as it comes: ``content`` is all text, reasoning included."""
+class ReplyBuilder:
+    """A reply while it arrives. ``content`` is all text, reasoning included."""
 
     content: str = ""
     refusal: str = ""
@@ -69,45 +79,54 @@ class Collected:
     usage: Usage | None = None
     calls: list[_Call] = field(default_factory=list)
     has_message: bool = False
-    reasons_apart: bool = False  # reasoning comes in a field of its own, so that none is in the content
+    is_streamed: bool = False
+    separates_reasoning: bool = False
+    """Reasoning comes in a field of its own, so that the content contains none."""
     _at_index: dict[int, _Call] = field(default_factory=dict)
 
     def add(self, data: Any) -> str:
-        """Take in a completion, or one event of a stream; its piece of text. Raises what the server says is wrong."""
+        """Add a completion, or one event of a stream, and return its piece of text.
+
+        Raises:
+            BrokenReplyError: the server reports an error in it.
+            NotACompletionError: it has another form.
+        """
         if not isinstance(data, Mapping):
-            raise NoCompletionError()
+            raise NotACompletionError()
         if data.get("error"):
-            raise _told(data["error"])
+            raise _reported(data["error"])
         self.usage = _usage(data.get("usage")) or self.usage
         choices = data.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, Mapping):
             return ""
-        said = choice.get("message") or choice.get("delta")
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.finish_reason = _FINISH_REASONS.get(reason.lower(), reason.lower())
-        if not isinstance(said, Mapping):
-            return ""
+        message = choice.get("message") or choice.get("delta")
+        return self._add_message(message, "message" not in choice) if isinstance(message, Mapping) else ""
+
+    def _add_message(self, message: Mapping[str, Any], is_delta: bool) -> str:
         self.has_message = True
-        for call in said.get("tool_calls") or ():
+        self.is_streamed = self.is_streamed or is_delta
+        for call in message.get("tool_calls") or ():
             self._add_call(call)
-        self.reasons_apart = self.reasons_apart or bool(said.get("reasoning_content") or said.get("reasoning"))
-        if isinstance(said.get("refusal"), str):
-            self.refusal += said["refusal"]
-        piece = _text(said.get("content"))
+        if message.get("reasoning_content") or message.get("reasoning"):
+            self.separates_reasoning = True
+        if isinstance(message.get("refusal"), str):
+            self.refusal += message["refusal"]
+        piece = _text(message.get("content"))
         self.content += piece
         return piece
 
     def _add_call(self, data: Mapping[str, Any]) -> None:
-        """A call, or a piece of one. Servers number them wrongly or not at all; a new id, or a second name, begins a new call."""
+        """Add a call, or a piece of one. Some servers number calls wrongly: a new id or a second name starts another call."""
         function = data.get("function") or {}
         id, name = str(data.get("id") or ""), str(function.get("name") or "")
         index = data.get("index")
         index = index if isinstance(index, int) else (len(self.calls) if id or name else max(len(self.calls) - 1, 0))
         call = self._at_index.get(index)
-        other = call is not None and ((id and call.id and id != call.id) or (name and call.name and _is_json(call.arguments)))
-        if call is None or other:
+        if call is None or (id and call.id and id != call.id) or (name and call.name and _is_json(call.arguments)):
             call = self._at_index[index] = _Call()
             self.calls.append(call)
         call.id, call.name = call.id or id, call.name or name
@@ -118,9 +137,13 @@ class Collected:
             call.arguments = json.dumps(arguments, ensure_ascii=False)
 
     def reply(self) -> Reply:
-        """What has come, as a whole. Raises NoCompletionError when it holds no message at all."""
+        """The whole reply.
+
+        Raises:
+            NotACompletionError: no message has arrived.
+        """
         if not self.has_message:
-            raise NoCompletionError()
+            raise NotACompletionError()
         ids: set[str] = set()
         calls = []
         for call in self.calls:
@@ -133,68 +156,9 @@ class Collected:
         return Reply(without_reasoning(self.content), reason, self.usage, self.refusal or None, tuple(calls))
 
 
-def read_completion(body: bytes, collected: Collected) -> None:
-    """Take in the body of a reply that came in one piece."""
-    try:
-        data = json.loads(body)
-    except ValueError:
-        raise NoCompletionError(body.decode("utf-8", "replace")) from None
-    collected.add(data)
-
-
-def read_stream(received: Iterable[bytes], collected: Collected, visible: VisibleText) -> Generator[str]:
-    """Take in server-sent events, and give the visible text piece by piece.
-
-    Raises ToldInReplyError when the server reports an error or the stream ends in the middle. One that breaks after the
-    model said why it stopped is whole, though its usage may be missing.
-    """
-    done = False
-    try:
-        for data in _events(_lines(received)):
-            done = data is None
-            if done:
-                break
-            piece = collected.add(data)
-            if collected.reasons_apart:
-                visible.begin_outside()
-            if shown := visible.feed(piece):
-                yield shown
-    except Exception:
-        if collected.finish_reason is None:
-            raise
-    if collected.finish_reason is None and not done:
-        raise ToldInReplyError("the stream ended in the middle of the reply")
-    if rest := visible.end():
-        yield rest
-
-
-def _lines(received: Iterable[bytes]) -> Iterator[str]:
-    """Lines end with a line feed, and with nothing else: a model's text may hold any other separator of lines."""
-    held = b""
-    for part in received:
-        *whole, held = (held + part).split(b"\n")
-        yield from (line.decode("utf-8", "replace").rstrip("\r") for line in whole)
-    yield held.decode("utf-8", "replace").rstrip("\r")
-
-
-def _events(lines: Iterable[str]) -> Iterator[Any]:
-    """The data of each event, and None for the last. Comments keep the connection alive and mean nothing."""
-    for line in lines:
-        name, _, data = line.partition(":")
-        if name != "data":
-            continue
-        if data.strip() == "[DONE]":
-            yield None
-            return
-        try:
-            yield json.loads(data)
-        except ValueError:
-            raise ToldInReplyError(f"the stream holds what is no JSON: {data.strip()[:100]!r}") from None
-
-
-def _told(error: Any) -> ToldInReplyError:
+def _reported(error: Any) -> BrokenReplyError:
     message = error.get("message") if isinstance(error, Mapping) else None
-    return ToldInReplyError(str(message or error), error)
+    return BrokenReplyError(str(message or error), error)
 
 
 def _usage(data: Any) -> Usage | None:
@@ -205,11 +169,11 @@ def _usage(data: Any) -> Usage | None:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, also of one in parts, as Mistral's models that reason send it."""
+    """The text of a message, also of one in parts, as Mistral's reasoning models send it."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
         content = "".join(str(part.get("text") or "") for part in parts)
-    # JSON can escape half a character, which no file and no terminal takes.
+    # JSON can escape half a character, which neither files nor terminals take.
     return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(content, str) else ""
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from resources.errors import NotBuiltError, SettingsError
-from resources.models.llm.client import ChatModel, Reply, UsageTotals, mask_secrets
-from resources.prompting.json_reply import read_json
+from resources.models.llm.client import ChatModel, Reply, UsageTotals
+from resources.models.llm.json_text import read_json
 from resources.records import Community
+from resources.secrets import mask_secrets
 from resources.text.tokens import count_tokens
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, AnswerState
 from retrico_assets.query.failures import Failure, explain

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from resources.models.llm.client import ChatModel, Reply, mask_secrets
-from resources.prompting.json_reply import read_json
+from resources.models.llm.client import ChatModel, Reply
+from resources.models.llm.json_text import read_json
+from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.answering.citations import AnswerStream, Citations, clean
 from retrico_assets.query.answering.context import prompt, within_budget

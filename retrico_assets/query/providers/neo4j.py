@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 from resources.errors import StoreError
-from resources.models.llm.client import mask_secrets
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
+from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.question.names import LONGEST_NAME, LONGEST_UNSPACED_NAME

@@ -7,9 +7,10 @@ from typing import Any
 
 from resources.errors import LLMError
 from resources.graph.base import GraphStore
-from resources.models.llm.client import ChatModel, mask_secrets
-from resources.prompting.json_reply import read_json
+from resources.models.llm.client import ChatModel
+from resources.models.llm.json_text import read_json
 from resources.records import Entity
+from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.question.question import LONGEST_QUESTION, Question
 from retrico_assets.query.retrievers.ranking import fit, words_of

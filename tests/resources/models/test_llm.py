@@ -9,9 +9,10 @@ from email.utils import formatdate
 import pytest
 
 from resources.errors import LLMError, SettingsError
-from resources.models.llm.client import ChatModel, Usage, mask_secrets
-from resources.prompting.json_reply import read_json
-from tests.support.llm_stub import Scripted, refuses, says, scripted_llm
+from resources.models.llm.client import Usage
+from resources.models.llm.json_text import read_json
+from resources.secrets import mask_secrets
+from tests.support.llm_stub import Scripted, chat_model, refuses, says, scripted_llm
 
 HELLO = [{"role": "user", "content": "Hello {x} %s <|endoftext|>"}]
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
@@ -19,7 +20,8 @@ CANARY = "CANARY-key-1"
 
 
 def model(url, **options):
-    return ChatModel(url, "m", options.pop("api_key_env", None), **{"backoff": 0.01, "timeout": 5.0, **options})
+    name = options.pop("api_key_env", None)
+    return chat_model(url, api_key={"env": name} if name else None, **{"timeout": 5.0, **options})
 
 
 def test_a_reply_brings_text_finish_reason_and_usage():
@@ -82,7 +84,7 @@ def test_a_time_out_is_tried_again_and_named():
     slow = Scripted(says("late").body, delay=1.0)
     with scripted_llm(slow, says("Hi.")) as stub:
         assert model(stub.base_url, timeout=0.3).complete(HELLO).text == "Hi."
-    with scripted_llm(slow) as stub, pytest.raises(LLMError, match=r"no reply within 0.3 s \(tried 2 times\)"):
+    with scripted_llm(slow) as stub, pytest.raises(LLMError, match=r"no complete reply within 0.3 s \(tried 2 times\)"):
         model(stub.base_url, timeout=0.3, max_retries=1).complete(HELLO)
 
 
@@ -138,7 +140,7 @@ def test_what_a_server_takes_is_known_to_every_object_but_not_for_another_model(
     with scripted_llm(refuses(400, "response_format json_schema is not supported"), says("{}")) as stub:
         model(stub.base_url).complete(HELLO, json_schema=SCHEMA)
         model(stub.base_url + "/").complete(HELLO, json_schema=SCHEMA)
-        ChatModel(stub.base_url, "other", None).complete(HELLO, json_schema=SCHEMA)
+        chat_model(stub.base_url, "other").complete(HELLO, json_schema=SCHEMA)
     formats = [request["response_format"]["type"] for request in stub.requests]
     assert formats == ["json_schema", "json_object", "json_object", "json_schema"]
 
@@ -236,7 +238,7 @@ def test_a_temperature_that_is_refused_is_left_out(said):
 
 
 def test_a_base_url_without_v1_is_told_so():
-    with scripted_llm(says("Hi.")) as stub, pytest.raises(LLMError, match=r"has no /v1, try http://127.0.0.1:\d+/v1"):
+    with scripted_llm(says("Hi.")) as stub, pytest.raises(LLMError, match=r"has no /v1\. Try http://127.0.0.1:\d+/v1"):
         model(stub.base_url.removesuffix("/v1")).complete(HELLO)
 
 
@@ -249,19 +251,19 @@ def test_what_is_no_chat_completion_is_an_error(body):
 def test_a_server_that_is_not_there_is_an_error_that_says_where():
     with scripted_llm(says("Hi.")) as stub:
         url = stub.base_url
-    with pytest.raises(LLMError, match=r"can't be reached.*check base_url"):
+    with pytest.raises(LLMError, match=r"can't be reached.*Check base_url"):
         model(url, max_retries=1).complete(HELLO)
 
 
 def test_an_address_that_is_none_is_refused_at_once():
     with pytest.raises(SettingsError, match="localhost:8080"):
-        ChatModel("localhost:1234/v1", "m", None)
+        chat_model("localhost:1234/v1")
     for url in ("http://u:CANARY@h/v1", "http://h/v1?api_key=CANARY"):
-        with pytest.raises(SettingsError, match="the address alone") as caught:
-            ChatModel(url, "m", None)
+        with pytest.raises(SettingsError, match="address alone") as caught:
+            chat_model(url, "m")
         assert "CANARY" not in str(caught.value)
-    with pytest.raises(SettingsError, match="model is empty"):
-        ChatModel(None, " ", None)
+    with pytest.raises(SettingsError, match=r"llm\.model"):
+        chat_model(None, " ")
 
 
 def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from resources.models.llm.cache import ReplyCache
-from resources.models.llm.client import ChatModel, Reply, ToolCall, Usage, UsageTotals
-from tests.support.llm_stub import calls, says, scripted_llm, streams
+from resources.models.llm.client import Reply, ToolCall, Usage, UsageTotals
+from tests.support.llm_stub import calls, chat_model, says, scripted_llm, streams
 
 HELLO = [{"role": "user", "content": "Hello"}]
 SCHEMA = {"type": "object"}
@@ -20,7 +20,7 @@ TOOLS = [{"type": "function", "function": {"name": "find"}}]
 def test_the_same_request_is_answered_once_also_for_another_object(tmp_path):
     with scripted_llm(says("Hi."), says("Never.")) as stub:
         for _ in range(2):
-            llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "new" / "c.db", prompt_price=2, completion_price=10)
+            llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "new" / "c.db", prompt_price=2, completion_price=10)
             assert llm.complete(HELLO) == llm.complete(HELLO) == Reply("Hi.", "stop", Usage(7, 3))
             llm.close()
     assert len(stub.requests) == 1
@@ -42,8 +42,8 @@ def test_the_same_request_is_answered_once_also_for_another_object(tmp_path):
 def test_another_request_is_another_reply(tmp_path, other):
     with scripted_llm(says('["One."]'), says('["Two."]')) as stub:
         ask = {"messages": HELLO}
-        assert ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db").complete(**ask).text == '["One."]'
-        llm = ChatModel(stub.base_url, other.pop("name", "m"), None, cache_file=tmp_path / "c.db")
+        assert chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db").complete(**ask).text == '["One."]'
+        llm = chat_model(stub.base_url, other.pop("name", "m"), cache_file=tmp_path / "c.db")
         assert llm.complete(**ask | other).text == '["Two."]'
         assert llm.complete(**ask | other).text == '["Two."]'
     assert len(stub.requests) == 2
@@ -52,12 +52,12 @@ def test_another_request_is_another_reply(tmp_path, other):
 def test_another_endpoint_is_another_reply(tmp_path):
     for text in ("One.", "Two."):
         with scripted_llm(says(text), prefix=f"/{text}/v1") as stub:
-            assert ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db").complete(HELLO).text == text
+            assert chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db").complete(HELLO).text == text
 
 
 def test_chance_is_not_kept_unless_asked(tmp_path):
     with scripted_llm(says("One."), says("Two."), says("Three.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         said = [llm.complete(HELLO, temperature=1, cached=cached).text for cached in (None, None, True, True, None)]
     assert said == ["One.", "Two.", "Three.", "Three.", "Three."]
     assert len(stub.requests) == 4
@@ -65,7 +65,7 @@ def test_chance_is_not_kept_unless_asked(tmp_path):
 
 def test_asking_anew_replaces_what_was_kept(tmp_path):
     with scripted_llm(says("One."), says("Two.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         assert [llm.complete(HELLO, cached=cached).text for cached in (None, False, None)] == ["One.", "Two.", "Two."]
 
 
@@ -75,21 +75,21 @@ def test_asking_anew_replaces_what_was_kept(tmp_path):
 )
 def test_a_reply_that_is_cut_refused_or_empty_is_not_kept(tmp_path, reply):
     with scripted_llm(reply, says("Whole.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         llm.complete(HELLO)
         assert llm.complete(HELLO).text == "Whole."
 
 
 def test_a_reply_without_the_json_asked_for_is_not_kept(tmp_path):
     with scripted_llm(says("I would rather talk."), says('{"a": 1,}'), says("Never.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         said = [llm.complete(HELLO, json_schema=SCHEMA).text for _ in range(3)]
     assert said == ["I would rather talk.", '{"a": 1,}', '{"a": 1,}']
 
 
 def test_tool_calls_are_kept_too(tmp_path):
     with scripted_llm(calls(("find", {"q": 1}))) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         first, second = (llm.complete(HELLO, tools=TOOLS) for _ in range(2))
     assert first == second
     assert second.tool_calls == (ToolCall("call-1", "find", '{"q": 1}'),)
@@ -98,7 +98,7 @@ def test_tool_calls_are_kept_too(tmp_path):
 
 def test_a_streamed_reply_is_kept_and_given_at_once(tmp_path):
     with scripted_llm(streams("One ", "two.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, "m", cache_file=tmp_path / "c.db")
         for pieces in (["One", " two."], ["One two."]):
             shown = []
             llm.complete(HELLO, on_text=shown.append)
@@ -108,7 +108,7 @@ def test_a_streamed_reply_is_kept_and_given_at_once(tmp_path):
 
 def test_without_a_file_nothing_is_kept():
     with scripted_llm(says("One."), says("Two.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None)
+        llm = chat_model(stub.base_url, "m")
         assert [llm.complete(HELLO).text for _ in range(2)] == ["One.", "Two."]
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_put_aside_with_a_warning(tmp_path, caplog, content):
     file = tmp_path / "c.db"
     file.write_bytes(content)
     with scripted_llm(says("Hi.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=file)
+        llm = chat_model(stub.base_url, "m", cache_file=file)
         assert [llm.complete(HELLO).text for _ in range(2)] == ["Hi.", "Hi."]
     assert len(stub.requests) == 1
     assert [path.read_bytes() for path in tmp_path.glob("c.db.damaged-*")] == [content]
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_used_costs_the_cache_and_nothing_else(tmp_path, c
             other.execute("CREATE TABLE replies (something TEXT)")
     caplog.set_level(logging.WARNING)
     with scripted_llm(says("Hi.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=file)
+        llm = chat_model(stub.base_url, "m", cache_file=file)
         assert [llm.complete(HELLO).text for _ in range(2)] == ["Hi.", "Hi."]
     assert len(stub.requests) == 2
     assert caplog.text.count("not cached") == 1
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_used_costs_the_cache_and_nothing_else(tmp_path, c
 def test_a_row_of_another_make_is_asked_anew(tmp_path):
     file = tmp_path / "c.db"
     with scripted_llm(says("One."), says("Two.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, cache_file=file)
+        llm = chat_model(stub.base_url, "m", cache_file=file)
         llm.complete(HELLO)
         with sqlite3.connect(file) as other:
             other.execute("UPDATE replies SET reply = ?", (json.dumps({"text": "?"}),))
@@ -171,7 +171,7 @@ def test_a_row_of_another_make_is_asked_anew(tmp_path):
 def test_the_file_holds_neither_the_key_nor_the_question(tmp_path, monkeypatch):
     monkeypatch.setenv("RETRICO_TEST_KEY", "sk-CANARY-1")
     with scripted_llm(says("Hi.")) as stub:
-        llm = ChatModel(stub.base_url, "m", "RETRICO_TEST_KEY", cache_file=tmp_path / "c.db")
+        llm = chat_model(stub.base_url, api_key={"env": "RETRICO_TEST_KEY"}, cache_file=tmp_path / "c.db")
         llm.complete([{"role": "user", "content": "a confidential question"}])
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"Hi." in held

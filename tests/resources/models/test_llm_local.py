@@ -5,8 +5,8 @@ import json
 import pytest
 
 from resources.errors import LLMError
-from resources.models.llm.client import ChatModel
-from resources.prompting.json_reply import read_json
+from resources.models.llm.json_text import read_json
+from tests.support.llm_stub import chat_model
 from tests.support.local_llm import NEEDS_LOCAL_LLM, local_llm
 
 HELLO = [{"role": "user", "content": "Tell a story of three sentences."}]
@@ -28,7 +28,7 @@ def base_url():
 
 
 def test_a_stream_gives_the_same_reply_as_none(base_url, tmp_path):
-    llm = ChatModel(base_url, "smollm2", None, timeout=300, cache_file=tmp_path / "c.db")
+    llm = chat_model(base_url, "smollm2", timeout=300, cache_file=tmp_path / "c.db")
     shown = []
     whole = llm.complete(HELLO, max_tokens=24, cached=False)
     streamed = llm.complete(HELLO, max_tokens=24, cached=False, on_text=shown.append)
@@ -40,17 +40,15 @@ def test_a_stream_gives_the_same_reply_as_none(base_url, tmp_path):
 
 
 def test_a_schema_is_obeyed(base_url):
-    reply = ChatModel(base_url, "smollm2", None, timeout=300).complete(HELLO, json_schema=SCHEMA, max_tokens=60)
+    reply = chat_model(base_url, "smollm2", timeout=300).complete(HELLO, json_schema=SCHEMA, max_tokens=60)
     assert list(json.loads(reply.text)) == ["answer"]
     assert read_json(reply.text) == json.loads(reply.text)
 
 
 def test_a_request_that_is_too_long_is_told_apart(base_url):
     for on_text in (None, print):
-        with pytest.raises(LLMError, match="longer than this model takes") as caught:
-            ChatModel(base_url, "smollm2", None, timeout=300).complete(
-                [{"role": "user", "content": "word " * 3000}], on_text=on_text
-            )
+        with pytest.raises(LLMError, match="longer than the model's context") as caught:
+            chat_model(base_url, "smollm2", timeout=300).complete([{"role": "user", "content": "word " * 3000}], on_text=on_text)
         assert caught.value.kind == "context_length"
 
 
@@ -62,7 +60,7 @@ def test_tools_and_the_messages_about_them_are_taken(base_url):
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a1", "content": "nothing found"},
     ]
-    llm = ChatModel(base_url, "smollm2", None, timeout=300)
+    llm = chat_model(base_url, "smollm2", timeout=300)
     for on_text in (None, print):
         reply = llm.complete(messages, tools=tools, max_tokens=8, on_text=on_text)
         assert reply.finish_reason in ("stop", "length", "tool_calls")

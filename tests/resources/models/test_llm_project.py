@@ -21,7 +21,7 @@ def project(folder, **llm):
 
 def test_limits_and_prices_are_set(tmp_path):
     llm = project(tmp_path, max_concurrency=2, requests_per_minute=30, prompt_price=1, completion_price=2.5)
-    assert (llm.max_concurrency, llm.requests_per_minute, llm.usage.cost) == (2, 30, 0.0)
+    assert (llm.max_concurrency, llm.options.requests_per_minute, llm.usage.cost) == (2, 30, 0.0)
 
 
 @pytest.mark.parametrize(("setting", "asked"), [({}, 1), ({"cache": True}, 1), ({"cache": False}, 2)])
@@ -40,7 +40,7 @@ def test_replies_are_kept_in_the_data_folder_unless_told_otherwise(tmp_path, set
     [
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"requests_per_minute": 0}, "requests_per_minute"),
-        ({"prompt_price": 1}, "set both or none"),
+        ({"prompt_price": 1}, "Set both or none"),
         ({"prompt_price": -1, "completion_price": 1}, "prompt_price"),
     ],
 )

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from resources.errors import LLMError
-from resources.models.llm.client import ChatModel, Reply, Usage
+from resources.models.llm.client import Reply, Usage
 from resources.models.llm.reasoning import VisibleText, without_reasoning
-from tests.support.llm_stub import Scripted, refuses, says, scripted_llm, streams
+from tests.support.llm_stub import Scripted, chat_model, refuses, says, scripted_llm, streams
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -18,7 +18,7 @@ HELLO = [{"role": "user", "content": "Hello"}]
 def ask(*replies, name="m", times=1, **options):
     """The last reply, the pieces shown for it, and the stub."""
     with scripted_llm(*replies) as stub:
-        llm = ChatModel(stub.base_url, name, None, **{"backoff": 0.01, "timeout": 5.0, **options})
+        llm = chat_model(stub.base_url, name, **{"backoff": 0.01, "timeout": 5.0, **options})
         for _ in range(times):
             shown = []
             reply = llm.complete(HELLO, on_text=shown.append)
@@ -28,7 +28,7 @@ def ask(*replies, name="m", times=1, **options):
 def test_pieces_are_shown_as_they_come():
     came = []
     with scripted_llm(streams("One ", "two ", "three.", pause=0.1)) as stub:
-        reply = ChatModel(stub.base_url, "m", None).complete(HELLO, on_text=lambda piece: came.append((time.monotonic(), piece)))
+        reply = chat_model(stub.base_url, "m").complete(HELLO, on_text=lambda piece: came.append((time.monotonic(), piece)))
         ended = time.monotonic()
     assert "".join(piece for _, piece in came) == "One two three."
     assert ended - came[0][0] > 0.2
@@ -39,7 +39,7 @@ def test_pieces_are_shown_as_they_come():
 
 def test_without_a_reader_nothing_streams():
     with scripted_llm(says("Hi.")) as stub:
-        ChatModel(stub.base_url, "m", None).complete(HELLO)
+        chat_model(stub.base_url, "m").complete(HELLO)
     assert "stream" not in stub.requests[0]
 
 
@@ -131,7 +131,7 @@ def test_a_stream_that_breaks_before_text_was_shown_is_tried_again(end):
 def test_a_stream_that_breaks_after_text_was_shown_is_an_error(end):
     beginning = streams("Ulm is", finish_reason=None, usage=False, done=False).events
     with scripted_llm(Scripted(events=beginning + end.events, breaks=end.breaks, pause=0.05)) as stub:
-        llm = ChatModel(stub.base_url, "m", None, backoff=0.01)
+        llm = chat_model(stub.base_url, "m", backoff=0.01)
         shown = []
         with pytest.raises(LLMError, match="broke off in the middle") as caught:
             llm.complete(HELLO, on_text=shown.append)
@@ -144,9 +144,9 @@ def test_a_stream_that_stalls_is_a_time_out():
         scripted_llm(streams("Ulm.", pause=2.0)) as stub,
         pytest.raises(LLMError, match="broke off"),
     ):
-        ChatModel(stub.base_url, "m", None, timeout=0.3).complete(HELLO, on_text=lambda _: None)
+        chat_model(stub.base_url, "m", timeout=0.3).complete(HELLO, on_text=lambda _: None)
     with scripted_llm(streams({"role": "assistant"}, pause=2.0), streams("Ulm.")) as stub:
-        assert ChatModel(stub.base_url, "m", None, timeout=0.3).complete(HELLO, on_text=lambda _: None).text == "Ulm."
+        assert chat_model(stub.base_url, "m", timeout=0.3).complete(HELLO, on_text=lambda _: None).text == "Ulm."
 
 
 def test_a_stream_that_breaks_after_the_model_stopped_is_whole():
@@ -178,7 +178,7 @@ def test_what_the_reader_raises_comes_through_and_frees_the_endpoint():
         raise BrokenPipeError("the terminal is gone")
 
     with scripted_llm(streams("Ulm.")) as stub:
-        llm = ChatModel(stub.base_url, "m", None, max_concurrency=1)
+        llm = chat_model(stub.base_url, "m", max_concurrency=1)
         for _ in range(2):
             with pytest.raises(BrokenPipeError):
                 llm.complete(HELLO, on_text=reader)
@@ -188,7 +188,7 @@ def test_what_the_reader_raises_comes_through_and_frees_the_endpoint():
 def test_several_streams_at_once_do_not_mix():
     texts = {}
     with scripted_llm(*(streams(*f"{number} {number} {number}".split(" "), pause=0.02) for number in range(8))) as stub:
-        llm = ChatModel(stub.base_url, "m", None, max_concurrency=8)
+        llm = chat_model(stub.base_url, "m", max_concurrency=8)
 
         def run(thread):
             shown = []

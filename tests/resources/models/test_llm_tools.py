@@ -5,8 +5,8 @@ import json
 import pytest
 
 from resources.errors import LLMError
-from resources.models.llm.client import ChatModel, ToolCall
-from tests.support.llm_stub import calls, refuses, says, scripted_llm, streams
+from resources.models.llm.client import ToolCall
+from tests.support.llm_stub import calls, chat_model, refuses, says, scripted_llm, streams
 
 TOOLS = [
     {"type": "function", "function": {"name": "find", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}}
@@ -16,7 +16,7 @@ HELLO = [{"role": "user", "content": "Who?"}]
 
 def ask(reply, **options):
     with scripted_llm(reply) as stub:
-        return ChatModel(stub.base_url, "m", None).complete(HELLO, tools=TOOLS, **options)
+        return chat_model(stub.base_url, "m").complete(HELLO, tools=TOOLS, **options)
 
 
 def whole_and_streamed(*tool_calls):
@@ -37,7 +37,7 @@ def test_tools_and_the_messages_about_their_calls_are_sent_as_they_are():
         {"role": "tool", "tool_call_id": "a1", "content": "no JSON"},
     ]
     with scripted_llm(calls(("find", {"q": "Ana"}), ("find", "{broken"))) as stub:
-        reply = ChatModel(stub.base_url, "m", None).complete(messages, tools=TOOLS)
+        reply = chat_model(stub.base_url, "m").complete(messages, tools=TOOLS)
     assert stub.requests[0]["messages"] == messages
     assert stub.requests[0]["tools"] == TOOLS
     assert reply.tool_calls == (ToolCall("call-1", "find", '{"q": "Ana"}'), ToolCall("call-2", "find", "{broken"))
@@ -47,7 +47,7 @@ def test_tools_and_the_messages_about_their_calls_are_sent_as_they_are():
 @pytest.mark.parametrize("tools", [None, []])
 def test_without_tools_none_are_sent(tools):
     with scripted_llm(says("Hi.")) as stub:
-        assert ChatModel(stub.base_url, "m", None).complete(HELLO, tools=tools).tool_calls == ()
+        assert chat_model(stub.base_url, "m").complete(HELLO, tools=tools).tool_calls == ()
     assert "tools" not in stub.requests[0]
 
 
@@ -104,14 +104,14 @@ def test_the_finish_reason_says_that_tools_are_called_unless_the_reply_was_cut(s
         refuses(422, "unknown parameter: 'tools'"),
     ],
 )
-def test_a_server_that_takes_no_tools_is_told_so(refusal):
-    with scripted_llm(refusal) as stub, pytest.raises(LLMError, match="takes no tools") as caught:
-        ChatModel(stub.base_url, "m", None).complete(HELLO, tools=TOOLS)
+def test_a_server_that_does_not_support_tools_is_an_error_that_says_so(refusal):
+    with scripted_llm(refusal) as stub, pytest.raises(LLMError, match="does not support tools") as caught:
+        chat_model(stub.base_url, "m").complete(HELLO, tools=TOOLS)
     assert (caught.value.kind, len(stub.requests)) == ("tools", 1)
 
 
 def test_a_wrong_conversation_is_not_taken_for_a_server_without_tools():
     said = "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
     with scripted_llm(refuses(400, said)) as stub, pytest.raises(LLMError, match="must be a response") as caught:
-        ChatModel(stub.base_url, "m", None).complete(HELLO, tools=TOOLS)
+        chat_model(stub.base_url, "m").complete(HELLO, tools=TOOLS)
     assert caught.value.kind == "request"

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from resources.graph.memory import MemoryGraphStore
-from resources.models.llm.client import ChatModel
 from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from retrico_assets.communities.content import Contents
@@ -17,7 +16,7 @@ from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.summarise import summarise_communities
 from retrico_assets.communities.update import update_communities
 from retrico_assets.communities.written import Writer, prompt, read_reply
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_world import WordEmbedder, documents, facts
 
 SAID = [
@@ -68,7 +67,7 @@ def world(tmp_path):
 
 def model(stub, folder=None, **options):
     cache = folder / "cache.db" if folder else None
-    return ChatModel(stub.base_url, "scripted", None, max_retries=0, cache_file=cache, **{"max_concurrency": 1} | options)
+    return chat_model(stub.base_url, "scripted", max_retries=0, cache_file=cache, **{"max_concurrency": 1} | options)
 
 
 def test_without_a_model_members_relations_and_a_sentence_are_the_summary(tmp_path):

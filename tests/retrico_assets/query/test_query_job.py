@@ -9,7 +9,6 @@ import pytest
 
 from resources.dagster_resources import ModelsResource
 from resources.errors import ExtractionError
-from resources.models.llm.client import ChatModel
 from resources.models.rerankers.cross_encoder import EmbedderReranker
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import answer
@@ -18,7 +17,7 @@ from retrico_assets.query.job import listening, query_job
 from retrico_assets.query.options import FusionOptions, QueryOptions
 from retrico_assets.query.plan import plan_for_project
 from retrico_assets.query.retrievers import base as retriever
-from tests.support.llm_stub import says, scripted_llm
+from tests.support.llm_stub import chat_model, says, scripted_llm
 from tests.support.query_resources import Models, Unreachable, metadata, run_query
 
 QUESTION = "Where was Albert Einstein born?"
@@ -53,7 +52,7 @@ def test_the_job_gives_what_plain_python_gives(run, world):
 
 def test_the_answer_and_its_evidence_are_shown_as_markdown(run):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
-        result = run(llm=ChatModel(stub.base_url, "m", None))
+        result = run(llm=chat_model(stub.base_url, "m"))
     shown = metadata(result, "reason")["answer"]
     assert "In Ulm \\[1\\]." in shown
     assert "> Albert Einstein was born in Ulm." in shown
@@ -240,7 +239,7 @@ def probe(monkeypatch):
 
 def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
     with scripted_llm(says("hello")) as stub:
-        result = run(strategies=["probe"], llm=ChatModel(stub.base_url, "m", None))
+        result = run(strategies=["probe"], llm=chat_model(stub.base_url, "m"))
     sources, question = probe
     assert (sources.graph, sources.vectors, sources.texts, sources.embedder) == (world.graph, world.vectors, None, None)
     assert sources.llm.model == "m"
@@ -265,13 +264,13 @@ def test_a_strategy_without_the_language_model_it_needs_says_what_to_do(run):
 def test_the_answer_can_be_listened_to(run):
     pieces = []
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub, listening(pieces.append):
-        run(llm=ChatModel(stub.base_url, "m", None))
+        run(llm=chat_model(stub.base_url, "m"))
     assert "".join(pieces) == "In Ulm [1]."
 
 
 def test_what_the_language_model_took_is_shown(run):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
-        shown = metadata(run(llm=ChatModel(stub.base_url, "m", None)), "reason")
+        shown = metadata(run(llm=chat_model(stub.base_url, "m")), "reason")
     assert (shown["llm requests"], shown["prompt tokens"], shown["completion tokens"]) == (1, 7, 3)
 
 

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from resources.errors import NotBuiltError, SettingsError
-from resources.models.llm.client import ChatModel
 from resources.records import Community
 from retrico_assets.query.answering.global_answer import answer_globally
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 
 COMMUNITIES = [
     Community("id-physics", 0, ("a", "b", "c"), "id-all", "Physics", "Einstein worked on relativity."),
@@ -25,7 +24,7 @@ ANSWER = says('{"answer": "Relativity [g1] and radium [g2, g9].", "found": true}
 
 def ask(*replies, communities=COMMUNITIES, concurrency=1, question="What are the themes?", **options):
     with scripted_llm(*replies) as stub:
-        llm = ChatModel(stub.base_url, "scripted", None, max_retries=0, max_concurrency=concurrency)
+        llm = chat_model(stub.base_url, "scripted", max_retries=0, max_concurrency=concurrency)
         answer = answer_globally(question, communities, llm, **options)
     return answer, [request["messages"] for request in stub.requests]
 

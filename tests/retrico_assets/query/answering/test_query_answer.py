@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from resources.errors import SettingsError
-from resources.models.llm.client import ChatModel
 from resources.models.rerankers.cross_encoder import EmbedderReranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.vectors.memory import MemoryVectorStore
@@ -17,7 +16,7 @@ from retrico_assets.query.answering.evidence import Evidence, QueryResult, Sourc
 from retrico_assets.query.answering.render import escape, render_markdown, to_json
 from retrico_assets.query.failures import Failure
 from retrico_assets.query.options import FusionOptions
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 
 QUESTION = "Where was Albert Einstein born?"
 
@@ -157,14 +156,14 @@ def test_chunks_can_be_limited_to_one_end_of_the_relations(world):
 def test_the_answer_is_given_piece_by_piece(world):
     pieces = []
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
-        result = answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None), on_text=pieces.append)
+        result = answer(QUESTION, **world.sources, llm=chat_model(stub.base_url, "m"), on_text=pieces.append)
     assert result.answer == "In Ulm [einstein.txt#0]."
     assert "".join(pieces) == "In Ulm [1]."
 
 
 def test_what_several_strategies_found_is_in_the_prompt_once(world):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
-        answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None))
+        answer(QUESTION, **world.sources, llm=chat_model(stub.base_url, "m"))
     assert stub.prompt.count("Albert Einstein was born in Ulm.") == 1
 
 
@@ -189,7 +188,7 @@ def test_top_k_cuts(world):
 
 def test_a_failing_model_leaves_the_evidence(world):
     with scripted_llm(refuses(401, "who are you?")) as stub:
-        result = answer(QUESTION, **world.sources, llm=ChatModel(stub.base_url, "m", None))
+        result = answer(QUESTION, **world.sources, llm=chat_model(stub.base_url, "m"))
     assert result.answer is None
     assert [failure.strategy for failure in result.failures] == ["reason"]
     assert result.evidence.chunks

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from resources.models.llm.client import ChatModel
 from resources.records import Chunk
 from retrico_assets.query.answering.citations import AnswerStream, Citations
 from retrico_assets.query.answering.evidence import Evidence, SourceChunk
 from retrico_assets.query.answering.reason import reason
-from tests.support.llm_stub import says, scripted_llm, streams
+from tests.support.llm_stub import chat_model, says, scripted_llm, streams
 
 CHUNKS = tuple(SourceChunk(Chunk(f"id-{n}", "d", n, f"text {n}", 0, 6), "s", "", 1.0) for n in (1, 2, 3))
 CITATIONS = Citations([CHUNKS[2], CHUNKS[0]], CHUNKS)
@@ -76,7 +75,7 @@ def test_half_a_character_waits_for_the_other_half():
 def asked(*replies):
     shown = []
     with scripted_llm(*replies) as stub:
-        told = reason("Where?", Evidence(chunks=CHUNKS), ChatModel(stub.base_url, "m", None, backoff=0.01), on_text=shown.append)
+        told = reason("Where?", Evidence(chunks=CHUNKS), chat_model(stub.base_url, "m", backoff=0.01), on_text=shown.append)
     return told, shown, stub
 
 
@@ -122,5 +121,5 @@ def test_the_numbers_shown_are_those_of_the_list_of_sources():
     chunks = (CHUNKS[0], SourceChunk(Chunk("long", "d", 9, "long " * 3000, 0, 15000), "s", "", 1.0), CHUNKS[2])
     shown = []
     with scripted_llm(streams('{"answer": "Three [c2]."}')) as stub:
-        told = reason("Where?", Evidence(chunks=chunks), ChatModel(stub.base_url, "m", None), on_text=shown.append)
+        told = reason("Where?", Evidence(chunks=chunks), chat_model(stub.base_url, "m"), on_text=shown.append)
     assert (told.text, "".join(shown)) == ("Three [id-3].", "Three [3].")

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from resources.errors import LLMError
-from resources.models.llm.client import ChatModel
 from resources.records import Entity
 from resources.text.names import identity_key
 from retrico_assets.query.question.question import Question
@@ -18,7 +17,7 @@ from retrico_assets.query.question.triple_patterns import (
     patterns_by_rule,
     resolve_patterns,
 )
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_stores import id_of, opened, tell
 
 LABELS = {"born in": 3, "place_of_birth": 2, "works at": 1}
@@ -34,7 +33,7 @@ def by_rule(text, *entities, labels=LABELS, **links):
 
 def by_llm(*replies, text="Where was Ana born?", labels=LABELS, types=None, entities=()):
     with scripted_llm(*replies) as stub:
-        llm = ChatModel(stub.base_url, "scripted", None, max_retries=0)
+        llm = chat_model(stub.base_url, "scripted", max_retries=0)
         return patterns_by_llm(Question(text, entities=entities), llm, labels, types or {"person": 1}), stub
 
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from resources.errors import LLMError, SettingsError, StoreError
-from resources.models.llm.client import ChatModel
 from retrico_assets.query.answer import answer
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.retrievers.kg_scored import KGScoredRetriever
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, fact_id, id_of, names, opened, scores, tell, triples
 
 ANA, BO, CY = "Ana Ruiz", "Bo Lind", "Cy Moss"
@@ -65,7 +64,7 @@ def ask_llm(stores, patterns, **options):
     """What is found when the language model makes these (head, relation, tail) patterns of a question."""
     reply = {"patterns": [dict(zip(("head", "relation", "tail"), pattern, strict=True)) for pattern in patterns]}
     with scripted_llm(says(json.dumps(reply))) as stub:
-        found = ask(stores, "Anything?", llm=ChatModel(stub.base_url, "scripted", None, max_retries=0), **options)
+        found = ask(stores, "Anything?", llm=chat_model(stub.base_url, "scripted", max_retries=0), **options)
         assert len(stub.requests) == 1
     return found
 
@@ -225,13 +224,13 @@ def test_a_stated_triple_is_never_a_prediction(stores):  # B34
 def test_a_pattern_open_on_both_sides_is_not_predicted(stores):
     model = Model({(CY, "located in", "Bergen"): 1.0})
     with scripted_llm(says(json.dumps({"patterns": [{"head": None, "relation": "located in", "tail": None}]}))) as stub:
-        found = ask(stores, "Where?", llm=ChatModel(stub.base_url, "scripted", None), kg=model, predict_heads=True)
+        found = ask(stores, "Where?", llm=chat_model(stub.base_url, "scripted"), kg=model, predict_heads=True)
     assert triples(found) == [("Kestrel Labs", "located in", "Oslo")]
 
 
 def test_a_failing_language_model_fails_the_strategy_unless_the_rule_is_chosen(stores):
     with scripted_llm(refuses(500, "down")) as stub:
-        llm = ChatModel(stub.base_url, "scripted", None, max_retries=0)
+        llm = chat_model(stub.base_url, "scripted", max_retries=0)
         with pytest.raises(LLMError, match="500"):
             ask(stores, "Where was Ana Ruiz born?", llm=llm)
         asked = len(stub.requests)

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from resources.errors import IndexMismatchError, NotBuiltError, SettingsError, StoreError
-from resources.models.llm.client import ChatModel
 from resources.records import Community
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
@@ -24,7 +23,7 @@ from retrico_assets.query.retrievers.base import (
     retriever_class,
 )
 from retrico_assets.query.retrievers.ranking import fit, words_of
-from tests.support.llm_stub import calls, says, scripted_llm
+from tests.support.llm_stub import calls, chat_model, says, scripted_llm
 from tests.support.query_world import WordEmbedder, documents, empty_graph, fill, small_world
 
 STRATEGIES = sorted(RETRIEVERS)
@@ -84,7 +83,7 @@ def opened(strategy, sources, **options):
     (einstein,) = [one.id for one in sources.graph.find_entities(keys=["albert einstein"])]
     rounds = [calls(("search_entity", {"label": "Albert Einstein"})), calls(("get_entity_relations", {"entity_id": einstein}))]
     with scripted_llm(*rounds, says("It is in [einstein.txt#0].")) as stub:
-        llm = ChatModel(stub.base_url, "scripted", None, max_retries=0)
+        llm = chat_model(stub.base_url, "scripted", max_retries=0)
         try:
             yield make_retriever(strategy, replace(sources, llm=llm), options)
         finally:

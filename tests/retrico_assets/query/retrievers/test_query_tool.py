@@ -5,7 +5,6 @@ import json
 import pytest
 
 from resources.errors import LLMError, SettingsError, StoreError
-from resources.models.llm.client import ChatModel
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.question.linking import link
@@ -14,7 +13,7 @@ from retrico_assets.query.retrievers.base import Sources, make_retriever
 from retrico_assets.query.tools.loop import MOST_CALLS
 from retrico_assets.query.tools.registry import register_tool, unregister_tool
 from retrico_assets.query.tools.show import show
-from tests.support.llm_stub import refuses, says, scripted_llm
+from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_world import INJECTION, WordEmbedder, empty_graph, fill, small_world
 
 QUESTION = "Where was Albert Einstein born?"
@@ -49,7 +48,7 @@ def calls(*made):
 def ask(world, *replies, question=QUESTION, k=10, **options):
     """The result, and the requests that the model got."""
     with scripted_llm(*replies) as stub:
-        llm = ChatModel(stub.base_url, "scripted", None, max_retries=0)
+        llm = chat_model(stub.base_url, "scripted", max_retries=0)
         retriever = make_retriever("tool", Sources(graph=world.graph, texts=world.texts, llm=llm), options)
         found = retriever.retrieve(question if isinstance(question, Question) else Question(question), k)
         return found, stub.requests
@@ -408,7 +407,7 @@ def test_a_model_that_can_not_be_asked_is_an_error(world):
 def test_a_graph_store_without_a_language_says_so_before_the_model_is_asked(tmp_path):
     world = small_world(tmp_path)
     with scripted_llm(says("x")) as stub, world.texts:
-        llm = ChatModel(stub.base_url, "scripted", None)
+        llm = chat_model(stub.base_url, "scripted")
         retriever = make_retriever("tool", Sources(graph=world.graph, texts=world.texts, llm=llm))
         with pytest.raises(StoreError, match=r"memory graph store has no query language\. Choose falkordb_embedded"):
             retriever.retrieve(Question(QUESTION), 5)

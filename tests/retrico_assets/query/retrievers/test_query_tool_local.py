@@ -2,12 +2,11 @@
 
 import pytest
 
-from resources.models.llm.client import ChatModel
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
-from tests.support.llm_stub import says, scripted_llm
+from tests.support.llm_stub import chat_model, says, scripted_llm
 from tests.support.local_llm import NEEDS_LOCAL_LLM, local_llm
 from tests.support.query_world import WordEmbedder, empty_graph, fill
 
@@ -34,14 +33,14 @@ def sent(tmp_path):
         scripted_llm(says(None, tool_calls=made, finish_reason="tool_calls")) as stub,
     ):
         world = fill(graph, texts, MemoryVectorStore(), WordEmbedder())
-        llm = ChatModel(stub.base_url, "scripted", None)
+        llm = chat_model(stub.base_url, "scripted")
         retriever = make_retriever("tool", Sources(graph=world.graph, texts=world.texts, llm=llm), {"max_rounds": 2})
         retriever.retrieve(Question("Where was Albert Einstein born?"), 5)
         return stub.requests
 
 
 def test_the_tools_and_a_history_of_broken_calls_are_taken_by_a_real_server(base_url, sent):
-    llm = ChatModel(base_url, "smollm2", None, timeout=300, max_retries=0)
+    llm = chat_model(base_url, "smollm2", timeout=300, max_retries=0)
     for request in sent:
         reply = llm.complete(request["messages"], tools=request.get("tools"), max_tokens=8)
         assert reply.finish_reason in ("stop", "length", "tool_calls")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from resources.prompting.json_reply import read_json
+from resources.models.llm.json_text import read_json
 
 ANA_IN_OSLO = [{"text": "Ana", "label": "person"}, {"text": "Oslo", "label": "location"}]
 OBJECT = json.dumps({"entities": ANA_IN_OSLO})
