@@ -8,8 +8,7 @@ from retrico_assets.corpus.sensor import corpus_sensor
 from retrico_assets.embeddings.assets import chunk_embeddings, entity_embeddings, relation_embeddings
 from retrico_assets.evaluation.assets import retrieval_report
 from retrico_assets.extraction.assets import entities, relations
-from retrico_assets.graph.assets import graph
-from retrico_assets.graph.entity_graph_asset import entity_graph
+from retrico_assets.graph.assets import entity_graph, graph
 from retrico_assets.kg.assets import kg_embeddings, kg_model, kg_triples
 from retrico_assets.project import project_resources
 from retrico_assets.query.job import query_job

@@ -2,17 +2,18 @@
 
 import re
 
+_LONGEST_TITLE = 1000
 _MARKDOWN = (".md", ".markdown")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_MATTER_TITLE = re.compile(r"""^title:[ \t]*(["']?)(?P<title>[^\s"'|>\[{&*!].*?)\1[ \t]*$""", re.MULTILINE)
 # Headings don't count inside fenced code and HTML comments; both end with the text if nothing closes them.
 _NOT_PROSE = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?^ {0,3}(?P=fence)[`~]*[ \t]*$|.*\Z)|<!--(?:.*?-->|.*\Z)",
+    r"^ {0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*\n(?:.*?^ {0,3}(?P=fence)[`~]*[ \t]*$|.*\Z)|<!--(?:.*?-->|.*\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _HEADING = re.compile(
-    r"^ {0,3}#{1,6}[ \t]+(?P<marked>\S.*?)(?:[ \t]+#+)?[ \t]*$"
-    r"|^ {0,3}(?![-+*>#|=]|\d+[.)][ \t])(?P<underlined>\S.*?)[ \t]*\n {0,3}(?:=+|--+)[ \t]*$",
+    r"^ {0,3}#{1,6}[ \t]+(?P<marked>[^\s#][^\n]*)$"
+    r"|^ {0,3}(?![-+*>#|=]|\d+[.)][ \t])(?P<underlined>\S[^\n]*)\n {0,3}(?:=+|--+)[ \t]*$",
     re.MULTILINE,
 )
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -30,15 +31,27 @@ def document_title(source: str, text: str) -> str:
 
 
 def markdown_title(text: str) -> str | None:
-    """The title in the front matter, else the first heading, marked with ``#`` or underlined; None without either."""
+    """The title in the front matter, else the first heading, marked with ``#`` or underlined; None without either.
+
+    A heading is cut at 1,000 characters.
+    """
     front_matter = _FRONT_MATTER.match(text)
     if front_matter:
-        title = _FRONT_MATTER_TITLE.search(front_matter[1])
-        if title:
-            return title["title"].strip()
+        field = _FRONT_MATTER_TITLE.search(front_matter[1])
+        if field:
+            return str(field["title"].strip())
         text = text[front_matter.end() :]
     heading = _HEADING.search(_NOT_PROSE.sub("\n", text))
-    return _without_markup(heading["marked"] or heading["underlined"]) if heading else None
+    if heading is None:
+        return None
+    title: str = heading["underlined"] or _without_closing_marks(heading["marked"].rstrip())
+    return _without_markup(title[:_LONGEST_TITLE])
+
+
+def _without_closing_marks(heading: str) -> str:
+    """``Title ##`` reads "Title", but ``C#`` stays."""
+    shorter = heading.rstrip("#")
+    return shorter if shorter.endswith((" ", "\t")) else heading
 
 
 def _without_markup(heading: str) -> str:

@@ -1,16 +1,17 @@
-"""Mentions and relations become a graph."""
+"""Assets of the graph: the graph itself, and the matrix of it that PageRank walks."""
 
 from collections import defaultdict
 
 import dagster as dg
 import pandas as pd
 
-from resources.dagster_resources import GraphStoreResource
+from resources.dagster_resources import GraphStoreResource, TextStoreResource
 from resources.frames import records
 from resources.records import Chunk, Document, DocumentGraph, GraphStats, Mention, RelationMention
 from retrico_assets import report
 from retrico_assets.failures import told_plainly
 from retrico_assets.graph.build import document_graphs, update_graph
+from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
 
@@ -36,10 +37,10 @@ def graph(
     graph_store: GraphStoreResource,
     build_lock: BuildLock,
 ) -> dg.MaterializeResult:
-    """Entities, the relations between them, and the chunks that say so, in the graph store.
+    """Entities, the relations between them, and the chunks that state them, in the graph store.
 
-    Idempotent: a document is replaced only if what it says differs from what is stored, whole or not at all; what it no
-    longer says goes away, and so do documents that left the corpus and entities that nothing mentions any more.
+    Idempotent: a document is replaced only if its part of the graph has changed, whole or not at all. Relations and mentions that
+    it no longer holds are removed, as are documents that left the corpus and entities that nothing mentions any more.
     """
     watch = report.Stopwatch()
     graphs, dropped = document_graphs(
@@ -53,7 +54,7 @@ def graph(
         replaced, deleted, rows = update_graph(store, graphs, reporter("graph", context.log.info, "documents"))
         stats = store.stats()
     for reason, number in dropped.items():
-        context.log.warning(f"left out: {number:,} x {reason}")
+        context.log.warning(f"Left out {number:,} times: {reason}.")
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": dg.MetadataValue.int(stats.entities),
@@ -111,4 +112,31 @@ def _relations_kept(stats: GraphStats, given: int, dropped: dict[str, int]) -> d
         passed=not given or stats.relations > 0,
         check_name=_RELATIONS_KEPT.name,
         metadata=report.counts(extracted=given, stored=stats.relations) | report.listing("left_out", dropped),
+    )
+
+
+@dg.asset(group_name="graph", deps=["graph"], kinds={"scipy"})
+@told_plainly
+def entity_graph(
+    context: dg.AssetExecutionContext,
+    project: ProjectResource,
+    graph_store: GraphStoreResource,
+    text_store: TextStoreResource,
+    build_lock: BuildLock,
+) -> dg.MaterializeResult:
+    """The graph as one sparse matrix, for strategy "pagerank". Computed again only when the graph has changed."""
+    watch = report.Stopwatch()
+    with graph_store.connect() as graph, text_store.connect() as texts:
+        matrix = current_entity_graph(graph, texts, project.settings.query_cache)
+    return dg.MaterializeResult(
+        metadata={
+            **report.counts(
+                entities=len(matrix.entity_ids),
+                titles=matrix.first_chunk - len(matrix.entity_ids),
+                chunks=len(matrix.chunk_ids),
+                relations=len(matrix.relation_ids),
+                edges=matrix.transition.nnz // 2,
+            ),
+            **watch.rates(matrix.transition.shape[0]),
+        }
     )

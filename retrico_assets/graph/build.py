@@ -1,4 +1,4 @@
-"""What the graph should hold, and bringing the graph store up to it."""
+"""Computes what the graph should hold, and brings the graph store up to date."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def document_graphs(
     relations: Iterable[RelationMention],
     policy: IdentityPolicy,
 ) -> tuple[list[DocumentGraph], dict[str, int]]:
-    """What each document says, with its entities resolved; and how many records were left out, by reason."""
+    """One graph a document, with its entities resolved, and how many records were left out, by reason."""
     chunks_by, mentions_by, relations_by = _by_document(chunks), _by_document(mentions), _by_document(relations)
     graphs, dropped = [], Counter[str]()
     for document in documents:
@@ -41,10 +41,10 @@ def document_graphs(
 def update_graph(
     store: GraphStore, graphs: Sequence[DocumentGraph], on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[int, int, int]:
-    """Write the documents whose graph differs from the stored one, delete those that are no longer there.
+    """Write the documents whose graph differs from the stored one, and delete the stored documents that are not among them.
 
-    Each batch is whole or not at all, and a document's fingerprint is stored with it, so that a killed update is finished
-    by the next one. Returns (documents replaced, documents deleted, rows written).
+    Each batch is written whole or not at all, and a document's fingerprint is stored with it, so the next update finishes one
+    that was killed. Returns (documents replaced, documents deleted, rows written).
     """
     stored = store.document_fingerprints()
     gone = sorted(stored.keys() - {graph.document.id for graph in graphs})

@@ -1,11 +1,9 @@
-"""The whole graph as one sparse matrix, for walks over all of it: entities, titles and chunks, and what joins them."""
+"""The whole graph as one sparse matrix, for walks over all of it: entities, titles and chunks, and the edges between them."""
 
 import re
-import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _TITLE_WEIGHT = 2.0
-_MOST_HELD = 4
-_held: dict[str, "EntityGraph"] = {}
-_holding = threading.Lock()
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,8 @@ class EntityGraph:
     def walk(self, seeds: np.ndarray, damping: float, steps: int) -> np.ndarray:
         """Personalised PageRank (Haveliwala, WWW 2002) by power iteration.
 
-        The share of time (nodes,) that a walker spends on each node, who goes on with probability ``damping`` and
-        otherwise starts again at ``seeds`` (nodes,), which sum to 1.
+        ``seeds`` (nodes,) sum to 1. Each step computes share = damping * transition @ share + (1 - damping) * seeds; the result
+        is the share of time (nodes,) that a walker spends on each node.
         """
         share = seeds
         for _ in range(steps):
@@ -71,63 +67,48 @@ class EntityGraph:
         return share
 
 
-def entity_graph(graph: GraphStore, texts: TextStore, cache: Path | None) -> EntityGraph:
-    """The graph as it is now, made anew only when it changed: held in the process, and in ``cache`` between processes."""
-    from retrico_assets.graph.entity_graph_file import load, save
-
-    revision = graph.revision()
-    with _holding:
-        known = _held.get(revision)
-        if known is None and cache is not None:
-            known = load(cache, revision)
-        if known is None:
-            known = build_entity_graph(graph, texts, revision)
-            if cache is not None:
-                save(known, cache)
-        if revision not in _held and len(_held) >= _MOST_HELD:
-            del _held[next(iter(_held))]
-        return _held.setdefault(revision, known)
-
-
 def title_keys(title: str) -> list[str]:
-    """The identity keys of a title: as it is, and without the remark in brackets that tells namesakes apart."""
-    keys = [identity_key(title), identity_key(re.sub(r"\s*[(（][^()（）]*[)）]\s*$", "", title))]
+    """The identity keys of a title: in full, and without the remark in brackets that tells namesakes apart."""
+    keys = [identity_key(title), identity_key(_REMARK.sub("", title))]
     return [key for key in dict.fromkeys(keys) if key]
 
 
 def build_entity_graph(graph: GraphStore, texts: TextStore, revision: str) -> EntityGraph:
-    """Read everything, in a handful of streams.
+    """Read the whole graph, in a handful of streams, and compute the matrix.
 
-    An entity is joined to the chunks that mention it with log(1 + documents / documents that mention it); a title to the
-    chunks of its document with twice as much (once, without its remark in brackets), through the entities of that name
-    where there are any; a relation joins its ends with its score.
+    Weights of edges, with N chunks in all and n documents that mention a name:
+
+    - entity - chunk that mentions it: log(1 + N / n);
+    - title - chunk of its document: 2 log(1 + N / n), or log(1 + N / n) for a title without its remark in brackets. The nodes are
+      the entities of that name where there are any;
+    - head - tail of a relation: its score.
     """
     chunks = texts.chunk_ids()
-    joints = _Joints({id_: document for document, ids in chunks.items() for id_ in ids})
+    edges = _Edges({id_: document for document, ids in chunks.items() for id_ in ids})
     names: dict[str, list[int]] = defaultdict(list)
     entity_ids = []
     for entity in graph.entities():
-        names[entity.key].append(joints.add_name())
+        names[entity.key].append(edges.add_name())
         entity_ids.append(entity.id)
     number = {id_: node for node, id_ in enumerate(entity_ids)}
     for entity_id, chunk_id, _ in graph.mention_counts():
         if entity_id in number:
-            joints.join(number[entity_id], chunk_id, 1.0)
+            edges.add(number[entity_id], chunk_id, 1.0)
     for document, title in texts.document_titles().items():
         for place, key in enumerate(title_keys(title)):
             if key not in names:
-                names[key].append(joints.add_name())
+                names[key].append(edges.add_name())
             for node in names[key]:
                 for chunk_id in chunks.get(document, ()):
-                    joints.join(node, chunk_id, 1.0 if place else _TITLE_WEIGHT)
+                    edges.add(node, chunk_id, 1.0 if place else _TITLE_WEIGHT)
     relations = [(r.id, number[r.head_id], number[r.tail_id], max(r.score, 0.0)) for r in graph.relations()]
-    frequency = joints.frequency()
-    rows, columns, weights = joints.edges(frequency, len(chunks))
+    frequency = edges.frequency()
+    rows, columns, weights = edges.weighted(frequency, len(chunks))
     heads_tails = np.array([r[1:3] for r in relations], np.int64).reshape(-1, 2)
     return EntityGraph(
         revision,
         entity_ids,
-        list(joints.chunk_number),
+        list(edges.chunk_number),
         [r[0] for r in relations],
         dict(names),
         frequency,
@@ -136,18 +117,18 @@ def build_entity_graph(graph: GraphStore, texts: TextStore, revision: str) -> En
             np.concatenate([rows, heads_tails[:, 0]]),
             np.concatenate([columns, heads_tails[:, 1]]),
             np.concatenate([weights, np.array([r[3] for r in relations], np.float64)]),
-            len(frequency) + len(joints.chunk_number),
+            len(frequency) + len(edges.chunk_number),
         ),
     )
 
 
 @dataclass
-class _Joints:
-    """Which names (entities and titles) are joined to which chunks, and how closely."""
+class _Edges:
+    """Edges between names (entities and titles) and chunks."""
 
     document_of: dict[str, str]
     names: int = 0
-    closeness: dict[tuple[int, int], float] = field(default_factory=dict)
+    factor: dict[tuple[int, int], float] = field(default_factory=dict)
 
     @cached_property
     def chunk_number(self) -> dict[str, int]:
@@ -157,28 +138,30 @@ class _Joints:
         self.names += 1
         return self.names - 1
 
-    def join(self, name: int, chunk_id: str, closeness: float) -> None:
+    def add(self, name: int, chunk_id: str, factor: float) -> None:
         chunk = self.chunk_number.get(chunk_id)
         if chunk is not None:
-            self.closeness[name, chunk] = max(self.closeness.get((name, chunk), 0.0), closeness)
+            self.factor[name, chunk] = max(self.factor.get((name, chunk), 0.0), factor)
 
     def frequency(self) -> np.ndarray:
         """Documents that mention each name (names,)."""
         documents = list(self.document_of.values())
-        pairs = {(name, documents[chunk]) for name, chunk in self.closeness}
+        pairs = {(name, documents[chunk]) for name, chunk in self.factor}
         return np.bincount([name for name, _ in pairs], minlength=self.names).astype(np.float64)
 
-    def edges(self, frequency: np.ndarray, documents: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Names, chunk nodes and weights, a row a joint."""
-        pairs = np.array(list(self.closeness), np.int64).reshape(-1, 2)
-        closeness = np.fromiter(self.closeness.values(), np.float64, len(self.closeness))
+    def weighted(self, frequency: np.ndarray, documents: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Name nodes, chunk nodes and weights of the edges, three arrays of one length."""
+        pairs = np.array(list(self.factor), np.int64).reshape(-1, 2)
+        factor = np.fromiter(self.factor.values(), np.float64, len(self.factor))
         rarity = np.log1p(documents / np.maximum(frequency, 1.0))
-        return pairs[:, 0], pairs[:, 1] + self.names, closeness * rarity[pairs[:, 0]]
+        return pairs[:, 0], pairs[:, 1] + self.names, factor * rarity[pairs[:, 0]]
 
 
 def _transition(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, nodes: int) -> "csr_array":
+    """The column-stochastic matrix (nodes, nodes) of undirected, weighted edges."""
     from scipy.sparse import coo_array, csr_array, diags_array
 
+    # Every edge in both directions; then each column is divided by its sum.
     both = (np.concatenate([rows, columns]), np.concatenate([columns, rows]))
     adjacency = csr_array(coo_array((np.concatenate([weights, weights]), both), shape=(nodes, nodes)))
     total = np.asarray(adjacency.sum(axis=0)).ravel()

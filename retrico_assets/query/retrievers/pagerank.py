@@ -14,7 +14,8 @@ from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, RELATION_INDEX
-from retrico_assets.graph.entity_graph import EntityGraph, entity_graph
+from retrico_assets.graph.entity_graph import EntityGraph
+from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.query.question.names import known_names
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
@@ -84,7 +85,7 @@ class PageRankRetriever(Retriever):
             raise StoreError(question.fault)
         if not question.text.strip():
             return Subgraph()
-        whole = entity_graph(self._graph, self._texts, self._cache)
+        whole = current_entity_graph(self._graph, self._texts, self._cache)
         seeds = self._seeds(question, whole)
         if not seeds.any():
             return Subgraph()

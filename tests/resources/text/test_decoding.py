@@ -1,4 +1,4 @@
-"""From bytes to the stored text (OPEN-01, OPEN-02, OPEN-08, OPEN-09: the parts about text)."""
+"""From bytes to the stored text."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Where sentences begin and end (OPEN-05)."""
+"""Where sentences begin and end."""
 
 import time
 

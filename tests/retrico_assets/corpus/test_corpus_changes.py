@@ -1,4 +1,4 @@
-"""What the folder sensor decides, tick by tick (OPEN-43, OPEN-44)."""
+"""What the folder sensor decides, tick by tick."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Documents cut into chunks (OPEN-01, OPEN-02, OPEN-04, OPEN-05, OPEN-07, OPEN-08, OPEN-09)."""
+"""Documents cut into chunks: what holds for every method, and what each method does."""
 
 import time
 import unicodedata

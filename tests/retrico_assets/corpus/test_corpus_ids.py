@@ -1,4 +1,4 @@
-"""Ids: the same everywhere, different for different things (OPEN-10, OPEN-11)."""
+"""Ids are the same everywhere, and different for different things."""
 
 import subprocess
 import sys

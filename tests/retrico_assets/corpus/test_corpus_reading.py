@@ -1,9 +1,10 @@
-"""A folder becomes documents (OPEN-08, OPEN-11, OPEN-44: the parts about reading)."""
+"""Files of a folder and inline texts become documents."""
 
 import hashlib
 import multiprocessing
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from resources.errors import DocumentError, SettingsError
 from retrico_assets.corpus.reading import InlineText, inline_documents, read_file, read_files
 from retrico_assets.corpus.scanning import CorpusFolderError, scan
+from retrico_assets.corpus.titles import document_title
 
 EVERYTHING = ["**/*"]
 
@@ -247,12 +249,21 @@ def test_touching_a_file_does_not_change_its_document(tmp_path):
         ("a.md", "Real Title\n---\n", "Real Title"),
         ("a.md", "# [Orbis](https://x.example) **Handbook** `v2`", "Orbis Handbook v2"),
         ("a.md", "# snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"),
+        ("a.md", "# About C#", "About C#"),
         ("a.md", "- an item\n---\n\n# Real Title", "Real Title"),
     ],
 )
 def test_the_title_is_the_first_heading_or_the_name_of_the_file(tmp_path, name, text, title):
     write(tmp_path / name, text)
     assert read_file(tmp_path, name).title == title
+
+
+@pytest.mark.parametrize("piece", ["```\n", "<!-- ", "# ", "a    ", "[", "**a", "a\n", "`"])
+def test_finding_the_title_takes_linear_time(piece):
+    begin = time.process_time()
+    document_title("a.md", piece * 50_000)
+    document_title("a.md", f"# {piece * 50_000}")
+    assert time.process_time() - begin < 2
 
 
 def test_progress_is_told_file_by_file(tmp_path):

@@ -71,15 +71,21 @@ def test_what_cannot_be_stored_is_left_out_and_counted_by_reason():
     ana, bo = mention("Ana"), mention("Bo", start=10)
     nobody = mention("Nobody", start=40)
     resolution = resolve(
-        [ana, bo, mention("?!", start=30)],
-        [relation(ana, bo), relation(ana, nobody), relation(ana, ana), relation(ana, bo, "  "), relation(ana, bo, None)],
+        [ana, bo, mention("?!", start=30), mention("Cy", "\u200b", start=50), mention("Di", " ", start=60)],
+        [
+            relation(ana, bo),
+            relation(ana, nobody),
+            relation(ana, ana),
+            *(relation(ana, bo, label) for label in ("  ", None, "\u200b", "\u3164")),
+        ],
     )
     assert len(resolution.relations) == 1
     assert resolution.dropped == {
         "mention without a name": 1,
+        "mention without a label": 2,
         "relation whose head or tail no mention names": 1,
         "self-loop": 1,
-        "relation without a label": 2,
+        "relation without a label": 4,
     }
 
 

@@ -6,7 +6,9 @@ import pytest
 from resources.errors import NotBuiltError
 from resources.records import Subgraph
 from retrico_assets.embeddings.sync import RELATION_INDEX
-from retrico_assets.graph.entity_graph import build_entity_graph, entity_graph, title_keys
+from retrico_assets.graph import entity_graph_cache as module
+from retrico_assets.graph.entity_graph import build_entity_graph, title_keys
+from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import Sources, make_retriever
@@ -94,22 +96,20 @@ def test_triples_of_the_same_meaning_are_seeds(world):
 
 def test_the_matrix_is_kept_until_the_graph_changes(world, tmp_path):
     cache = tmp_path / "cache"
-    first = entity_graph(world.graph, world.texts, cache)
-    assert entity_graph(world.graph, world.texts, cache) is first
+    first = current_entity_graph(world.graph, world.texts, cache)
+    assert current_entity_graph(world.graph, world.texts, cache) is first
     world.graph.delete_documents(["doc:languages.txt"])
-    second = entity_graph(world.graph, world.texts, cache)
+    second = current_entity_graph(world.graph, world.texts, cache)
     assert len(second.entity_ids) == len(first.entity_ids) - 4
     assert len(list(cache.iterdir())) == 1
 
 
 def test_another_process_reads_the_matrix_from_disk_and_a_broken_file_is_made_again(world, tmp_path, monkeypatch):
-    from retrico_assets.graph import entity_graph as module
-
     cache = tmp_path / "cache"
-    made = entity_graph(world.graph, world.texts, cache)
+    made = current_entity_graph(world.graph, world.texts, cache)
     monkeypatch.setattr(module, "_held", {})
     monkeypatch.setattr(module, "build_entity_graph", lambda *_: pytest.fail("it is on disk"))
-    read = entity_graph(world.graph, world.texts, cache)
+    read = current_entity_graph(world.graph, world.texts, cache)
     assert (read.entity_ids, read.chunk_ids, read.names) == (made.entity_ids, made.chunk_ids, made.names)
     assert np.array_equal(read.ends, made.ends)
     assert (read.transition != made.transition).nnz == 0
@@ -117,7 +117,7 @@ def test_another_process_reads_the_matrix_from_disk_and_a_broken_file_is_made_ag
     monkeypatch.setattr(module, "_held", {})
     (file,) = cache.iterdir()
     file.write_bytes(file.read_bytes()[:100])
-    assert entity_graph(world.graph, world.texts, cache).entity_ids == made.entity_ids
+    assert current_entity_graph(world.graph, world.texts, cache).entity_ids == made.entity_ids
 
 
 def test_an_index_that_is_not_there_is_said_with_what_to_build(world):

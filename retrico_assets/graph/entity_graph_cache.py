@@ -1,21 +1,46 @@
-"""Keeps an EntityGraph on disk, for the next process that asks about the same graph."""
+"""Keeps the entity graph between questions, in this process and in a file for others."""
 
 import hashlib
 import json
+import threading
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from resources.files.replacing import replace_atomically
-from retrico_assets.graph.entity_graph import EntityGraph
+from resources.graph.base import GraphStore
+from resources.texts.base import TextStore
+from retrico_assets.graph.entity_graph import EntityGraph, build_entity_graph
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Part of the file's name: raised when what is computed or stored changes."""
+_MOST_HELD = 4
+_held: dict[str, EntityGraph] = {}
+_holding = threading.Lock()
+
+
+def current_entity_graph(graph: GraphStore, texts: TextStore, cache: Path | None) -> EntityGraph:
+    """The entity graph of the graph store as it is now, computed only when the store has changed.
+
+    ``cache`` is the folder of its file; None keeps it in this process only.
+    """
+    revision = graph.revision()
+    with _holding:
+        known = _held.get(revision)
+        if known is None and cache is not None:
+            known = load(cache, revision)
+        if known is None:
+            known = build_entity_graph(graph, texts, revision)
+            if cache is not None:
+                save(known, cache)
+        if revision not in _held and len(_held) >= _MOST_HELD:
+            del _held[next(iter(_held))]
+        return _held.setdefault(revision, known)
 
 
 def save(graph: EntityGraph, folder: Path) -> None:
-    """Write it whole or not at all, and remove those of earlier revisions."""
+    """Write the file, whole or not at all, and remove files of earlier revisions."""
     folder.mkdir(parents=True, exist_ok=True)
     file = _file(folder, graph.revision)
     texts = {
@@ -41,7 +66,7 @@ def save(graph: EntityGraph, folder: Path) -> None:
 
 
 def load(folder: Path, revision: str) -> EntityGraph | None:
-    """The one of that revision; None if there is none, or none that can be read: then it is made again."""
+    """The entity graph of that revision; None when there is no file of it, or a broken one."""
     from scipy.sparse import csr_array
 
     try:
