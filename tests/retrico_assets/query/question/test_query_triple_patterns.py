@@ -131,9 +131,20 @@ def test_repeated_patterns_count_once_and_only_so_many_are_taken():
 
 @pytest.mark.parametrize("text", ["I can't do that.", "", '{"patterns": "none"}', '{"patterns": [{"subject": "Ana"}]}', "[1, 2]"])
 def test_a_reply_without_patterns_is_an_error_that_quotes_it(text):
-    with pytest.raises(LLMError, match=r"holds no triple patterns.*set patterns: rule") as error:
+    with pytest.raises(LLMError, match=r"holds no triple patterns.*Set patterns: rule") as error:
         by_llm(says(text))
     assert text in str(error.value)
+
+
+def test_a_list_that_arrives_as_text_is_read():
+    text = json.dumps({"patterns": json.dumps([{"head": "Ana", "relation": None, "tail": None}])})
+    assert by_llm(says(text))[0] == [NamedPattern("Ana", None, None)]
+
+
+def test_a_reply_that_is_not_an_object_is_asked_for_once_more():
+    patterns, stub = by_llm(says("[1, 2]"), says_patterns(("Ana", None, None)))
+    assert patterns == [NamedPattern("Ana", None, None)]
+    assert ["JSON object alone" in request["messages"][-1]["content"] for request in stub.requests] == [False, True]
 
 
 def test_a_refusal_and_a_failure_are_errors():
