@@ -10,11 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
 from resources.errors import NotBuiltError, SettingsError
 from resources.models.llm.client import ChatModel, Reply, UsageTotals
 from resources.models.llm.json_text import read_json
+from resources.prompting.ask import ask
+from resources.prompting.replies import ModelReply, as_list
 from resources.records import Community
 from resources.secrets import mask_secrets
 from resources.text.tokens import count_tokens
@@ -31,22 +35,6 @@ _MARKS = 24  # tokens of the lines around a summary
 _STEP = "global"
 
 _TEXT = {"type": "string"}
-_POINTS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "points": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"text": _TEXT, "score": {"type": "integer"}, "ids": {"type": "array", "items": _TEXT}},
-                "required": ["text", "score", "ids"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["points"],
-    "additionalProperties": False,
-}
 _ANSWER_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"answer": _TEXT, "found": {"type": "boolean"}},
@@ -60,8 +48,8 @@ _QUOTED = (
 _MAP = (
     "You are given summaries of communities of a knowledge graph and a question. List the points in them that help to answer "
     "it, each with a score from 0 (no help) to 100 (answers it) and the ids of the communities it is from. Use only what the "
-    "summaries say. " + _QUOTED + 'Reply with one JSON object: {"points": [{"text": "...", "score": 80, "ids": ["g1"]}]}. '
-    "If nothing helps, points is empty."
+    "summaries say. " + _QUOTED + "Reply with one JSON object: "
+    '{"points": [{"text": "...", "score": 80, "ids": ["g1"]}]}. If nothing helps, points is empty.'
 )
 _REDUCE = (
     "You answer a question from points that were gathered from communities of a knowledge graph, the most helpful first. Use "
@@ -73,6 +61,46 @@ _REDUCE = (
 _CITED = re.compile(r"(?P<space>\s*)\[(?P<names>g\d+(?:[\s,;]+g\d+)*)\]")
 _JSON = re.compile(r"\s*(?:```\w*\s*)?[{\[]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def _score(value: object) -> float:
+    try:
+        score = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(score, 0.0), float(_MOST_SCORE)) if score == score else 0.0
+
+
+def _ids(value: object) -> list[str]:
+    return [str(id_) for id_ in as_list(value)]
+
+
+class PointReply(BaseModel):
+    """A point as a language model writes it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    text: str
+    score: Annotated[float, BeforeValidator(_score)] = 0.0
+    ids: Annotated[list[str], BeforeValidator(_ids)] = []
+
+
+class PointsReply(ModelReply):
+    """The points of one batch of communities. Items that are not points are skipped."""
+
+    example: ClassVar[str] = '{"points": [{"text": "...", "score": 80, "ids": ["g1"]}]}'
+    items_field: ClassVar[str | None] = "points"
+
+    points: list[PointReply]
+
+    @field_validator("points", mode="before")
+    @classmethod
+    def _readable(cls, value: object) -> list[object]:
+        items = as_list(value)
+        readable: list[object] = [item for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
+        if items and not readable:
+            raise ValueError("no item is a point")
+        return readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +157,7 @@ def answer_globally(
     before = llm.usage
     points, failures = _map(question, batches, llm, on_progress)
     answer = _reduce(question, points, {c.id: c for batch in batches for c in batch}, llm, token_budget)
-    if not points and failures:  # those that were not heard may have known
+    if not points and failures:  # those that failed may hold the answer
         answer = replace(answer, state="none", notes=())
     return replace(
         answer,
@@ -200,47 +228,29 @@ def _ask_batch(question: str, batch: Sequence[Community], llm: ChatModel) -> tup
     blocks = [(name, _shown(community)) for name, community in zip(names, batch, strict=True)]
     messages = _messages(_MAP, blocks, "summary", question)
     try:
-        reply = llm.complete(messages, json_schema=_POINTS_SCHEMA, max_tokens=_MAP_TOKENS)
+        asked = ask(llm, messages, PointsReply, max_tokens=_MAP_TOKENS)
     except Exception as error:  # one batch's failure must not stop the others
         return [], [_failure(batch, explain(error))]
-    if reply.finish_reason == "length" and len(batch) > 1:
-        halves = [_ask_batch(question, half, llm) for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :])]
-        return [point for points, _ in halves for point in points], [one for _, failures in halves for one in failures]
-    points = _points(reply, names)
-    if points is None:
-        return [], [_failure(batch, f"the reply holds no points{' (it was cut short)' * (reply.finish_reason == 'length')}")]
-    return points, []
+    if asked.is_truncated and len(batch) > 1:
+        middle = len(batch) // 2
+        (first, first_failures), (second, second_failures) = (
+            _ask_batch(question, half, llm) for half in (batch[:middle], batch[middle:])
+        )
+        return first + second, first_failures + second_failures
+    if asked.is_truncated:
+        return [], [_failure(batch, "the model's reply was cut short at its token limit")]
+    if asked.value is None:
+        return [], [_failure(batch, asked.failure)]
+    return [point for item in asked.value.points if (point := _point(item, names)) is not None], []
 
 
-def _points(reply: Reply, names: Mapping[str, str]) -> list[Point] | None:
-    """The points of a reply with a score above 0; None if it holds no list of them, was refused or cut."""
-    if reply.refusal or reply.finish_reason in ("content_filter", "length"):
+def _point(item: PointReply, names: Mapping[str, str]) -> Point | None:
+    """The point with the ids of its communities; None if it has no text or does not help."""
+    text = " ".join(_CITED.sub("", _CONTROLS.sub(" ", item.text)).split())
+    if not text or item.score <= 0:
         return None
-    data = read_json(reply.text)
-    if isinstance(data, dict):
-        lowered = {str(key).strip().lower(): value for key, value in data.items()}
-        data = [lowered] if "points" not in lowered and "text" in lowered else lowered.get("points")
-    if not isinstance(data, list):
-        return None
-    points = []
-    for item in data:
-        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or not item["text"].strip():
-            continue
-        score = _score(item.get("score"))
-        ids = item.get("ids") if isinstance(item.get("ids"), list) else [item.get("ids")]
-        cited = [names[name] for id_ in ids or () if (name := str(id_).strip("[] ")) in names]
-        if score > 0:
-            text = " ".join(_CITED.sub("", _CONTROLS.sub(" ", item["text"])).split())
-            points.append(Point(text, score, tuple(dict.fromkeys(cited))))
-    return points
-
-
-def _score(value: object) -> float:
-    try:
-        score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return 0.0
-    return min(max(score, 0.0), float(_MOST_SCORE)) if score == score else 0.0
+    cited = [names[name] for id_ in item.ids if (name := id_.strip("[] ")) in names]
+    return Point(text, item.score, tuple(dict.fromkeys(cited)))
 
 
 def _reduce(
@@ -306,7 +316,10 @@ def _messages(system: str, blocks: Sequence[tuple[str, str]], kind: str, questio
 
 
 def _failure(batch: Sequence[Community], why: str) -> Failure:
-    return Failure(_STEP, mask_secrets(f"{len(batch)} communities from {batch[0].title!r:.80} on were not heard: {why}"))
+    return Failure(
+        _STEP,
+        mask_secrets(f"The language model failed on {len(batch)} communities, starting with {batch[0].title[:80]!r}: {why}"),
+    )
 
 
 def _spent(before: UsageTotals, after: UsageTotals) -> UsageTotals:

@@ -7,6 +7,7 @@ from typing import Any
 
 from resources.models.llm.client import ChatModel, Reply
 from resources.models.llm.json_text import read_json
+from resources.prompting.replies import as_list, is_json
 from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.answering.citations import AnswerStream, Citations, clean
@@ -47,7 +48,7 @@ _REFUSAL = re.compile(
     r"\W*(?:i['’]?m sorry|sorry\b|i can(?:['’]t|not| not)|i won['’]t|i am (?:unable|not able)|as an ai\b)", re.I
 )
 _CUT_CITATION = re.compile(r"\s*\[c?\d*\Z")
-# Small models rename keys: (OPEN-26) these are understood, others make the relation unreadable.
+# Small models rename keys: these are understood, others make the relation unreadable.
 _KEYS = {
     "head": ("head", "subject", "source"),
     "relation": ("relation", "predicate", "type", "label"),
@@ -175,7 +176,7 @@ def _told(found: object) -> bool | None:
 def _prose(text: str) -> str:
     """The reply as an answer in plain text; empty when it is JSON of some other kind, or declines in so many words."""
     text = clean(text.replace("\ufeff", "")).strip()
-    if _JSON.match(text) or '"answer"' in text or text in ("null", '""'):
+    if _JSON.match(text) or '"answer"' in text or is_json(text):
         return ""
     return text
 
@@ -210,7 +211,7 @@ def _inferred(listed: object, evidence: Evidence) -> tuple[tuple[InferredRelatio
     known = {_key(triple) for triple in evidence.triples()}
     inferred: list[InferredRelation] = []
     unreadable = 0
-    for item in listed if isinstance(listed, list) else [] if listed is None else [listed]:
+    for item in as_list(listed):
         triple = _triple(item)
         key = _key(triple)
         if not all(key) or key[0] == key[2]:

@@ -96,6 +96,8 @@ def test_small_flaws_of_a_reply_are_mended(reply):
         (says('["c1"]'), "no JSON object with an answer", 2),
         (says("[]"), "no JSON object with an answer", 2),
         (says("null"), "no JSON object with an answer", 2),
+        (says("[1, 2]"), "no JSON object with an answer", 2),
+        (says('"text"'), "no JSON object with an answer", 2),
         (says('{"answer": "  "}'), "no JSON object with an answer", 2),
         # OPEN-26: the schema given back is no answer
         (says(json.dumps(SCHEMA)), "no JSON object with an answer", 2),
@@ -227,6 +229,13 @@ def test_inferred_relations_are_told_once_without_those_that_are_stated_and_the_
     ]
     assert told.notes == ("6 inferred relation(s) could not be read",)
     assert told.text == "Ulm [id-1]."
+
+
+def test_inferred_relations_that_arrive_as_text_are_read():
+    listed = json.dumps([{"head": "Ulm", "relation": "part of", "tail": "Germany"}])
+    told, _ = ask(replies("Ulm [c1].", inferred_relations=listed))
+    assert [(i.head, i.relation, i.tail) for i in told.inferred] == [("Ulm", "part of", "Germany")]
+    assert told.notes == ()
 
 
 def test_of_namesakes_none_is_taken_for_the_one_that_an_inferred_relation_names():
