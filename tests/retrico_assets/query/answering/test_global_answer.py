@@ -64,7 +64,7 @@ def test_a_level_can_be_named():
 
 
 def test_many_communities_are_asked_in_batches_at_once_and_coarser_ones_if_they_are_too_many():
-    long = "word " * 300
+    long = "word " * 480
     fine = [Community(f"c{n:02}", 0, ("a", "b"), None, f"Title {n}", long) for n in range(6)]
     answer, asked = ask(FOUND, communities=fine, concurrency=3, token_budget=1100)
     assert len(asked) == 3 + 1  # two in each batch, and the answer

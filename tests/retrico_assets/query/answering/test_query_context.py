@@ -51,7 +51,7 @@ def test_the_instructions_leave_a_small_model_room():
 
 def test_counting_tokens_takes_control_words_as_text():
     assert count_tokens("") == 0
-    assert count_tokens("<|endoftext|>") == 5
+    assert count_tokens("<|endoftext|>") == 4
     assert count_tokens("東京") == 2
     assert count_tokens("\udc80") == 1
 
@@ -122,4 +122,4 @@ def test_the_best_chunks_that_fit_the_budget_are_told():
     many = evidence_of(*[f"{n} " + "word " * 100 for n in range(2000)]).chunks
     told = within_budget(many, 3000)
     assert told == list(many[: len(told)])
-    assert 0.7 * 2400 < sum(count_tokens(source.chunk.text) for source in told) < 2400
+    assert 0.6 * 2400 < sum(count_tokens(source.chunk.text) for source in told) < 2400
