@@ -93,9 +93,7 @@ def community_summaries(
                 texts,
                 llm,
                 _state(project, "community_summaries.json"),
-                top_k=settings.top_k,
-                token_budget=settings.token_budget,
-                token_limit=settings.token_limit,
+                settings,
                 on_progress=reporter("summaries", context.log.info, "communities"),
             )
         metadata = _summary_metadata(result) | ({"usage": dg.MetadataValue.json(asdict(llm.usage))} if llm else {})

@@ -10,13 +10,11 @@ from resources.graph.base import GraphStore
 from resources.models.llm.client import ChatModel
 from resources.records import Chunk, Community
 from resources.texts.base import TextStore
-from retrico_assets.communities.content import MEMBERS, Content, Contents, excerpts
+from retrico_assets.communities.content import Content, Contents, excerpts
 from retrico_assets.communities.extractive import METHOD, extract
+from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.communities.update import read_state, write_state
 from retrico_assets.communities.written import Writer, Written
-
-TOKEN_BUDGET = 2000
-"""Approximate tokens (``count_tokens``) that a model is shown of one community."""
 
 
 @dataclass
@@ -43,22 +41,23 @@ def summarise_communities(
     texts: TextStore,
     llm: ChatModel | None,
     state_file: Path,
+    options: CommunityOptions | None = None,
     *,
-    top_k: int = MEMBERS,
-    token_budget: int = TOKEN_BUDGET,
-    token_limit: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summarised:
     """Write the summaries that are missing or whose communities have changed, and store them.
 
     A community is summarised from its ``top_k`` best-connected members, their relations and source chunks; one that was joined
-    from several, from their summaries. ``llm`` writes, biggest communities first, as many at once as it takes, within
-    ``token_budget`` a community and ``token_limit`` altogether (0: it is not asked); without it the summary is extractive, and so
-    is that of entities that no relation joins. Each level is stored when it is done; ``state_file`` remembers from what.
+    from several, from their summaries. The model writes the biggest communities first, several at the same time, within
+    ``token_budget`` for each and ``token_limit`` for all (0: it is not used). Without a model, and for entities that no relation
+    joins, the summary is extractive. Each level is stored when it is done. ``state_file`` records what summaries are made from.
     """
+    options = options or CommunityOptions()
     stored = store.communities()
-    writer = Writer(llm, token_budget, token_limit) if llm is not None and token_limit != 0 else None
-    contents = Contents(store.entities(), store.relations(), top_k)
+    writer = None
+    if llm is not None and options.token_limit != 0:
+        writer = Writer(llm, options.token_budget, options.token_limit)
+    contents = Contents(store.entities(), store.relations(), options.top_k)
     job = _Job(texts, contents, writer, read_state(state_file), {community.id: community for community in stored}, on_progress)
     for level in sorted({community.level for community in stored}):
         if job.bring_up_to_date([community for community in stored if community.level == level]):

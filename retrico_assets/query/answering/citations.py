@@ -65,7 +65,10 @@ class Citations:
 
 
 class AnswerStream:
-    """Passes on the "answer" of a JSON reply while the reply comes in pieces, its citations as numbers.
+    """Passes on the "answer" of a JSON reply while the reply arrives in pieces, its citations as numbers.
+
+    Decoded here, not by jiter, which stops at what small models write: a line break in a string, an unknown escape, half a
+    surrogate pair or an unescaped quotation mark.
 
     Prose before the JSON and its other keys are not shown. ``finish`` gives what the pieces did not.
     """

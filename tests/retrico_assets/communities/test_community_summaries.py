@@ -48,7 +48,7 @@ class World:
         update_communities(self.graph, CommunityOptions(), self.folder / "communities.json")
 
     def summarise(self, llm=None, **options):
-        return summarise_communities(self.graph, self.texts, llm, self.state, **options)
+        return summarise_communities(self.graph, self.texts, llm, self.state, CommunityOptions(**options))
 
     def titles(self, level=None):
         return sorted(c.title for c in self.graph.communities(level))
