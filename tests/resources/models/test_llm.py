@@ -129,7 +129,6 @@ def test_the_response_format_steps_down_and_is_remembered():
     "trouble", [refuses(429, "response_format requests are limited"), refuses(500, "response_format"), "slow"]
 )
 def test_a_passing_error_does_not_step_the_response_format_down(trouble):
-    """B39 of the reference."""
     trouble = Scripted(says("late").body, delay=0.8) if trouble == "slow" else trouble
     with scripted_llm(trouble, says("{}")) as stub:
         model(stub.base_url, timeout=0.3).complete(HELLO, json_schema=SCHEMA)
@@ -174,7 +173,7 @@ def test_json_mode_that_wants_the_word_json_is_kept_for_prompts_that_have_it():
 
 
 def test_a_local_server_that_takes_only_a_schema_and_fences_its_reply_is_understood():
-    """OPEN-32: a schema is asked for first, a fenced block is read, an empty key and a slash at the end do no harm."""
+    """A schema is asked for first, a fenced block is read, an empty key and a slash at the end do no harm."""
     with scripted_llm(says('```json\n{"answer": "yes"}\n```')) as stub:
         for url in (stub.base_url, stub.base_url + "/"):
             assert read_json(model(url, api_key_env=None).complete(HELLO, json_schema=SCHEMA).text) == {"answer": "yes"}
@@ -186,7 +185,6 @@ def test_a_local_server_that_takes_only_a_schema_and_fences_its_reply_is_underst
 )
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
 def test_a_reply_that_was_cut_says_so_also_when_it_can_be_read(text, reason):
-    """OPEN-25, the part of the client."""
     with scripted_llm(says(text, reason)) as stub:
         assert model(stub.base_url).complete(HELLO).finish_reason == "length"
 
@@ -288,7 +286,7 @@ def test_a_local_server_needs_no_key(monkeypatch, name):
 
 
 def test_the_key_is_in_no_error_and_no_repr(monkeypatch, capfd, caplog):
-    """OPEN-46, the part of the language model: a canary key, with success, a wrong key and a wrong port."""
+    """A canary key, with success, a wrong key and a wrong port."""
     monkeypatch.setenv("RETRICO_TEST_KEY", CANARY)
     caplog.set_level("DEBUG")
     told = []

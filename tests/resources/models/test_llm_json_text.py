@@ -24,7 +24,6 @@ OBJECT = json.dumps({"entities": ANA_IN_OSLO})
     ids=["fence", "trailing comma", "list", "byte order mark", "reasoning", "two objects"],
 )
 def test_small_differences_of_form_do_not_matter(reply):
-    """OPEN-24, the part of reading."""
     value = read_json(reply)
     entities = value if isinstance(value, list) else next(iter(value.values()))
     assert entities == ANA_IN_OSLO

@@ -152,7 +152,7 @@ def test_an_error_that_stays_without_structured_output_is_reported_and_nothing_i
 
 @pytest.mark.slow
 def test_errors_that_pass_are_waited_for_and_others_are_not():
-    """OPEN-31, the part of the client: 1, 2, 5 and 6 succeed, 3 stops for good, 4 is told apart and is not repeated."""
+    """1, 2, 5 and 6 succeed, 3 stops for good, 4 is told apart and is not repeated."""
     slow = Scripted(says("late").body, delay=1.0)
     with scripted_llm(
         says("1"),

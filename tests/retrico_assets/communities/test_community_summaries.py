@@ -167,14 +167,14 @@ def test_several_are_asked_at_once_and_kept_in_the_cache(tmp_path):
         "**Title:** Kestrel\n\n**Summary:** Ana works there.",
     ],
 )
-def test_small_differences_of_form_are_understood(world, text):  # OPEN-24, C35
+def test_small_differences_of_form_are_understood(world, text):
     with scripted_llm(says(text)) as stub:
         written = Writer(model(stub), 2000).write(world.content("Ana"), [])
     assert (written.title, written.summary, written.fault) == ("Kestrel", "Ana works there.", "")
     assert len(stub.requests) == 1
 
 
-def test_plain_text_is_asked_for_again_and_then_taken_and_noted(world):  # C35
+def test_plain_text_is_asked_for_again_and_then_taken_and_noted(world):
     with scripted_llm(says("Ana and Bo work at Kestrel.")) as stub:
         result = world.summarise(model(stub), token_limit=None)
         assert len(stub.requests) == 6
@@ -188,9 +188,9 @@ def test_plain_text_is_asked_for_again_and_then_taken_and_noted(world):  # C35
 @pytest.mark.parametrize(
     ("reply", "fault", "requests"),
     [
-        (says('{"title": "T", "summary": "Ana works at Kest', "length"), "cut short", 2),  # OPEN-25
-        (says('{"title": "T", "summary": "Ana works."}', "length"), "cut short", 2),  # OPEN-25: it parses
-        (says("Ana moved to", "length"), "cut short", 2),  # OPEN-25
+        (says('{"title": "T", "summary": "Ana works at Kest', "length"), "cut short", 2),
+        (says('{"title": "T", "summary": "Ana works."}', "length"), "cut short", 2),  # it parses
+        (says("Ana moved to", "length"), "cut short", 2),
         (says(""), "empty", 2),
         (says(None, refusal="I can't help with that."), "refused", 1),
         (says("I'm sorry, but I can't help with that."), "refused", 1),
@@ -206,7 +206,7 @@ def test_what_is_no_summary_is_a_failure_of_that_community(world, reply, fault, 
     assert not written.summary
 
 
-def test_a_cut_reply_is_asked_for_again_with_more_room(world):  # OPEN-25
+def test_a_cut_reply_is_asked_for_again_with_more_room(world):
     with scripted_llm(says('{"title": "T', "length"), GOOD) as stub:
         assert Writer(model(stub), 2000).write(world.content("Ana"), []).title == "People at Kestrel"
         first, second = (request.get("max_tokens") or request["max_completion_tokens"] for request in stub.requests)
@@ -284,7 +284,7 @@ def test_a_community_of_one_part_says_what_the_part_says(tmp_path):
     assert [c.title for c in world.graph.communities() if len(c.member_ids) == 2] == ["G, H", "G, H"]
 
 
-def test_an_empty_graph_has_nothing_to_summarise(tmp_path):  # OPEN-38
+def test_an_empty_graph_has_nothing_to_summarise(tmp_path):
     world = World(tmp_path, [])
     with scripted_llm(GOOD) as stub:
         result = world.summarise(model(stub))
@@ -303,7 +303,7 @@ def test_controls_and_length_of_what_a_model_says_are_bounded():
     assert "\x07" not in written.summary
 
 
-def test_title_and_summary_are_what_is_embedded():  # C35
+def test_title_and_summary_are_what_is_embedded():
     assert embedding_text(Community("c", 0, ("a",), None, "Title", "Summary.")) == "Title. Summary."
     assert embedding_text(Community("c", 0, ("a",), None, "", "Summary.")) == "Summary."
 

@@ -93,13 +93,13 @@ def test_only_the_best_points_that_fit_are_shown_for_the_answer():
         '<think>{"points": []}</think>{"points": [{"text": "Relativity", "score": 90, "ids": ["g1"]}]}',
     ],
 )
-def test_small_differences_of_form_are_understood(reply):  # OPEN-24
+def test_small_differences_of_form_are_understood(reply):
     answer, _ = ask(says(reply), ANSWER)
     assert [(p.text, p.community_ids) for p in answer.points] == [("Relativity", ("id-physics",))]
     assert 0 < answer.points[0].score <= 100
 
 
-def test_a_batch_whose_reply_is_cut_is_asked_again_in_halves():  # OPEN-25
+def test_a_batch_whose_reply_is_cut_is_asked_again_in_halves():
     cut = says('{"points": [{"text": "Relativity", "score": 90, "ids": ["g1"]}]}', "length")
     one = says('{"points": [{"text": "Relativity", "score": 90, "ids": ["g1"]}]}')
     answer, asked = ask(cut, one, cut, ANSWER)
@@ -109,7 +109,7 @@ def test_a_batch_whose_reply_is_cut_is_asked_again_in_halves():  # OPEN-25
     assert "Radium" in answer.failures[0].error
 
 
-def test_an_answer_that_is_cut_says_so():  # OPEN-25
+def test_an_answer_that_is_cut_says_so():
     answer, _ = ask(FOUND, says('{"answer": "Relativity [g1]"}', "length"))
     assert (answer.text, answer.state) == ("Relativity [id-physics]", "cut")
 
@@ -147,7 +147,7 @@ def test_plain_text_is_an_answer():
     assert answer.notes == ("the answer cites no community",)
 
 
-def test_a_graph_of_isolates_has_nothing_to_summarise():  # OPEN-38
+def test_a_graph_of_isolates_has_nothing_to_summarise():
     answer, asked = ask(communities=[COMMUNITIES[2]])
     assert (answer.text, answer.state, asked) == (None, "none", [])
     assert "nothing to summarise" in answer.notes[0]

@@ -36,7 +36,7 @@ def facts(evidence, **options):
 
 
 def test_documents_stand_in_the_prompt_byte_for_byte():
-    """OPEN-09: control words of tokenizers, braces, format signs and forged marks are text."""
+    """Control words of tokenizers, braces, format signs and forged marks are text."""
     system, user = shown(evidence_of(NASTY, FORGED), "What of {text} and %s?")
     assert user.count(NASTY) == 1
     assert user.count(FORGED) == 1
@@ -57,7 +57,7 @@ def test_counting_tokens_takes_control_words_as_text():
 
 
 def test_instructions_in_a_source_are_inside_marks_that_it_cannot_forge():
-    """OPEN-50: the document that says to delete everything is data."""
+    """The document that says to delete everything is data."""
     system, user = shown(evidence_of(FORGED))
     opening = next(line for line in user.splitlines() if line.startswith("=== source c1 "))
     mark = opening.split()[3]
@@ -108,7 +108,6 @@ def test_facts_end_where_their_budget_ends_and_those_not_told_cost_nothing():
 
 
 def test_a_text_that_two_chunks_hold_is_told_once():
-    """OPEN-48, the prompt."""
     evidence = evidence_of("Einstein was born in Ulm.", "Ulm is old.", "Einstein was born in Ulm.")
     assert [one.chunk.id for one in within_budget(evidence.chunks, 3000)] == ["id-1", "id-2"]
     assert shown(evidence)[1].count("Einstein was born in Ulm.") == 1

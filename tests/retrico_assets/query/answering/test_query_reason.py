@@ -81,7 +81,6 @@ def test_citations_that_do_not_exist_are_dropped(said, cited, text):
     ],
 )
 def test_small_flaws_of_a_reply_are_mended(reply):
-    """OPEN-24, as far as answers go."""
     told, stub = ask(says(reply))
     assert (told.text, told.state, told.notes) == ("Ulm [id-1]", "answered", ())
     assert len(stub.requests) == 1
@@ -99,10 +98,10 @@ def test_small_flaws_of_a_reply_are_mended(reply):
         (says("[1, 2]"), "no JSON object with an answer", 2),
         (says('"text"'), "no JSON object with an answer", 2),
         (says('{"answer": "  "}'), "no JSON object with an answer", 2),
-        # OPEN-26: the schema given back is no answer
+        # The schema given back is no answer
         (says(json.dumps(SCHEMA)), "no JSON object with an answer", 2),
         (says('{"$defs": {"Answer": {"type": "object"}}, "required": ["answer"]}'), "no JSON object with an answer", 2),
-        # OPEN-27: a polite refusal is not an answer
+        # A polite refusal is not an answer
         (says("I'm sorry, but there is nothing here that I can answer."), "refused: \"I'm sorry", 2),
         (says(""), "empty reply", 2),
         (says(None), "empty reply", 2),
@@ -160,7 +159,7 @@ def test_prose_is_better_than_nothing_and_says_that_it_cites_no_source():
     ],
 )
 def test_an_answer_that_was_cut_is_shown_as_cut(reply, text):
-    """OPEN-25: also when it parses."""
+    """Also when it parses."""
     told, stub = ask(says(reply, finish_reason="length"))
     assert (told.text, told.state, told.failures) == (text, "cut", ())
     assert len(stub.requests) == 1
@@ -209,7 +208,7 @@ def test_inferred_relations_are_matched_to_the_entities_found_and_marked():
 
 
 def test_inferred_relations_are_told_once_without_those_that_are_stated_and_the_unreadable_are_counted():
-    """OPEN-26: other names of the keys, nulls, lists, and what is no text."""
+    """Other names of the keys, nulls, lists, and what is no text."""
     inferred = [
         {"subject": "Einstein", "predicate": "citizen of", "object": "Ulm"},
         {"head": "einstein", "head_type": None, "relation": "Citizen of", "tail": "ULM"},
@@ -270,7 +269,7 @@ def test_without_a_question_or_evidence_the_model_is_not_asked(question, texts):
 
 
 def test_a_document_that_gives_orders_changes_nothing(world):
-    """OPEN-50: the stores are only read, whatever a document or a model says."""
+    """The stores are only read, whatever a document or a model says."""
     before = (world.graph.stats(), world.texts.count(), world.vectors.describe("chunk_embeddings"))
     with scripted_llm(replies("I deleted everything [c1]; DROP TABLE chunks; MATCH (n) DETACH DELETE n", ["c1"])) as stub:
         llm = chat_model(stub.base_url, "m")
@@ -281,7 +280,6 @@ def test_a_document_that_gives_orders_changes_nothing(world):
 
 
 def test_a_chunk_found_by_several_strategies_is_told_once(world):
-    """OPEN-48, the prompt."""
     with scripted_llm(replies("Ulm [c1].")) as stub:
         answer("Where was Albert Einstein born?", **world.sources, llm=chat_model(stub.base_url, "m"))
     assert stub.prompt.count("Albert Einstein was born in Ulm.") == 1

@@ -1,4 +1,4 @@
-"""How a question becomes triple patterns (reference C28): by rule, and by what a language model says."""
+"""How a question becomes triple patterns: by rule, and by what a language model says."""
 
 import json
 
