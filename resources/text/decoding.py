@@ -20,8 +20,13 @@ _USUAL_ENCODINGS = (
 )
 _WESTERN = frozenset("äöüßÄÖÜéèêëàâáãåæçîïíìñôóòõøœúùûýÿÉÈÊËÀÂÁÃÅÆÇÎÏÍÌÑÔÓÒÕØŒÚÙÛŠšŽž“”‘’„‚«»‹›–—…•·€£¥§°©®™±¿¡½¼¾ªº´\xa0")
 _SAMPLE = 1 << 16
-_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
+_CONTROL = bytes(set(range(32)) - set(b"\b\t\n\v\f\r\x1a\x1b"))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+# Control sequences of terminals (ECMA-48): colours and cursor movements, window titles and links, character sets, others.
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[@-Z\\-_]|)")
+# Bold and underlined text of printers and manual pages: a character, a backspace, and what is printed over it.
+_UNDERLINED_AFTER = re.compile(r"([^_\n\x08])\x08_")
+_OVERSTRUCK = re.compile(r"[^\n\x08]?\x08")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -30,7 +35,7 @@ class BinaryFileError(DocumentError):
 
 
 class UndecodableError(DocumentError):
-    """The bytes look like text, but in no encoding that fits."""
+    """The bytes look like text, but no encoding fits."""
 
 
 class Decoded(NamedTuple):
@@ -39,7 +44,7 @@ class Decoded(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """A text as it is stored: how many code points went, and how many half surrogates became U+FFFD."""
+    """A text as it is stored, how many code points were removed, and how many lone surrogates became U+FFFD."""
 
     text: str
     removed: int
@@ -47,14 +52,16 @@ class Cleaned(NamedTuple):
 
 
 def decode(data: bytes) -> str:
-    """The text in ``data``; see ``decode_with_encoding``."""
+    """Return the text in ``data``; see ``decode_with_encoding``."""
     return decode_with_encoding(data).text
 
 
 def decode_with_encoding(data: bytes) -> Decoded:
     """Read UTF-8, UTF-16 or UTF-32 by their byte order mark, UTF-8 without one, or else the encoding that fits best.
 
-    Raises BinaryFileError and UndecodableError.
+    Raises:
+        BinaryFileError: the bytes are not text.
+        UndecodableError: no usual encoding fits.
     """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -68,13 +75,18 @@ def decode_with_encoding(data: bytes) -> Decoded:
         return _decode_by_detection(data, control)
     if control > 0.1:
         raise BinaryFileError(
-            f"{control:.0%} of its bytes are control characters: no text, or UTF-16 without a byte order mark. Save it as UTF-8."
+            f"{control:.0%} of its bytes are control characters: not text, or UTF-16 without a byte order mark. Save it as UTF-8."
         )
     return Decoded(text, "utf-8")
 
 
 def clean(text: str) -> Cleaned:
-    """Take out U+FEFF and NUL, make CRLF and CR one LF, and mend surrogates: pairs are joined, halves become U+FFFD.
+    """Remove what is not a part of the text.
+
+    - U+FEFF and NUL are removed; CRLF and CR become LF.
+    - Surrogate pairs are joined; lone surrogates become U+FFFD.
+    - Control sequences of terminals are removed.
+    - A character that is printed over another by a backspace takes its place; an underscore gives way.
 
     Everything else stays, form feeds and zero-width spaces among it. Cleaning twice changes nothing more.
     """
@@ -85,11 +97,15 @@ def clean(text: str) -> Cleaned:
         replaced = cleaned.count("\ufffd") - text.count("\ufffd")
     for before, after in (("\ufeff", ""), ("\x00", ""), ("\r\n", "\n"), ("\r", "\n")):
         cleaned = cleaned.replace(before, after)
+    if "\x1b" in cleaned:
+        cleaned = _TERMINAL.sub("", cleaned)
+    if "\x08" in cleaned:
+        cleaned = _OVERSTRUCK.sub("", _UNDERLINED_AFTER.sub(r"\1", cleaned))
     return Cleaned(cleaned, len(text) - len(cleaned), replaced)
 
 
 def _decode_marked(data: bytes, encoding: str) -> str:
-    # Programs write half surrogates into UTF-16; clean() mends them.
+    # Programs write lone surrogates into UTF-16; clean() replaces them.
     errors = "strict" if encoding == "utf-8" else "surrogatepass"
     try:
         return data.decode(encoding, errors)
@@ -107,14 +123,14 @@ def _refuse_broken_utf8(data: bytes, error: UnicodeDecodeError) -> None:
     accents = len(_NOT_ASCII.findall(text)) - broken
     if accents > broken:
         raise UndecodableError(
-            f"it is UTF-8 but for {broken} places, the first at byte {error.start} ({error.reason}). "
+            f"it is UTF-8 with {broken} broken places, the first at byte {error.start} ({error.reason}). "
             "Save it as UTF-8, or copy it again if it was cut short."
         )
 
 
 def _decode_by_detection(data: bytes, control: float) -> Decoded:
     if control > 0.005 or b"\x00" in data[:_SAMPLE]:
-        raise BinaryFileError("it isn't UTF-8 and holds control characters: not a text. Exclude it, or convert it to text.")
+        raise BinaryFileError("it isn't UTF-8 and holds control characters, so it isn't text. Exclude or convert it.")
     western = _decode_western(data)
     if western is not None:
         return Decoded(western, "cp1252")

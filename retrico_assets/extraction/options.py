@@ -5,13 +5,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from resources.options import Options
+from resources.text.characters import is_blank
 
 
 def _clean_labels(labels: list[str]) -> list[str]:
-    labels = [label.strip() for label in labels]
-    if "" in labels:
-        raise ValueError("a label is blank; remove it")
-    return list(dict.fromkeys(labels))
+    if any(map(is_blank, labels)):
+        raise ValueError("a label is blank. Remove it.")
+    return list(dict.fromkeys(label.strip() for label in labels))
 
 
 Labels = Annotated[list[str], AfterValidator(_clean_labels)]

@@ -50,6 +50,7 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ("corpus: {chunking: {overlap: 5}}", ["corpus.chunking", "overlap", "fixed"]),
         ("labels: {entities: []}", ["labels.entities"]),
         ("labels: {entities: [person, ' ']}", ["labels.entities", "blank"]),
+        ('labels: {relations: ["\\u200b"]}', ["labels.relations", "blank"]),
         ("models: {relations: null}", ["labels.relations", "models.relations"]),
         ("models: {entities: {threshold: 3}}", ["models.entities.threshold"]),
         ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "nowhere"]),

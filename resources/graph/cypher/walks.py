@@ -12,6 +12,7 @@ from resources.graph.encoding import edge_type, identifier
 from resources.graph.paths import shortest_paths
 from resources.graph.walk import breadth_first
 from resources.records import Chunk, Entity, Neighbourhood, Path, Relation, Scored
+from resources.text.characters import is_blank
 
 
 def neighbourhood(
@@ -56,7 +57,7 @@ def find_relations(
             values[f"{name}_ids"] = list(dict.fromkeys(filter(is_id, ids)))
     relation = "r"
     if labels is not None:
-        usable = [label for label in dict.fromkeys(labels) if isinstance(label, str) and label.strip()]
+        usable = [label for label in dict.fromkeys(labels) if isinstance(label, str) and not is_blank(label)]
         relation = "r:" + "|".join(sorted({f"`{identifier(edge_type(label))}`" for label in usable}))
         conditions.append("r.label IN $labels")
         values["labels"] = usable

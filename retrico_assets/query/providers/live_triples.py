@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from resources.errors import SettingsError
 from resources.records import Entity, Relation, Scored, Subgraph
-from resources.text.characters import storable
+from resources.text.characters import is_blank, storable
 from resources.text.names import identity_key
 from retrico_assets.graph.identity import entity_id, relation_id
 from retrico_assets.query.providers.base import GraphProvider
@@ -166,8 +166,8 @@ def _checked(part: str, value: Any, *, names_entity: bool) -> str:
     if not isinstance(value, str):
         raise SettingsError(f"kg_add_triple: {part} must be text, got {type(value).__name__} {value!r:.80}")
     text = storable(value).strip()
-    if not text:
-        raise SettingsError(f"kg_add_triple: {part} is empty; say it in words")
+    if is_blank(text):
+        raise SettingsError(f"kg_add_triple: {part} is blank. Give it a name.")
     if names_entity and not identity_key(text):
         raise SettingsError(f"kg_add_triple: {part} {text!r:.80} has no letter or digit, so it names nothing; give a name")
     return text

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.errors import DocumentError
-from resources.text.characters import is_blank
 from resources.text.decoding import BinaryFileError, UndecodableError, clean, decode, decode_with_encoding
 
 WORDS = "Zoë Łódź 日本 👩‍🔬"
@@ -90,7 +89,7 @@ def test_byte_order_marks_and_nul_go_and_are_counted():
     assert clean("\ufeffa\x00b\ufeffc\r\x00\nd") == ("abc\nd", 5, 0)
 
 
-def test_half_surrogates_are_replaced_and_pairs_joined():
+def test_lone_surrogates_are_replaced_and_pairs_joined():
     assert clean("a\ud83d b\ude00 c\ud83d\ude00") == ("a\ufffd b\ufffd c\U0001f600", 1, 2)
 
 
@@ -111,7 +110,7 @@ def test_control_words_and_braces_are_plain_text():
     assert clean(decode(text.encode())) == (text, 0, 0)
 
 
-@given(st.text(st.characters(categories=None) | st.sampled_from("\r\n\x00\ufeff\ud83d\ude00"), max_size=60))
+@given(st.text(st.characters(categories=None) | st.sampled_from("\r\n\x00\ufeff\ud83d\ude00\x1b\b[]0m_x"), max_size=60))
 @settings(deadline=None)
 def test_cleaning_twice_changes_nothing_more(text):
     once = clean(text).text
@@ -119,10 +118,35 @@ def test_cleaning_twice_changes_nothing_more(text):
     once.encode()  # no surrogate is left
 
 
-@pytest.mark.parametrize("text", ["", "   \n\t", "\u200b", "\ufeff", "\u3000\f\u200b "])
-def test_a_text_with_nothing_to_see_is_blank(text):
-    assert is_blank(text)
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("Engineer \x1b[32mRosa Lindt\x1b[0m was born in \x1b[33mBasel\x1b[0m.", "Engineer Rosa Lindt was born in Basel."),
+        ("\x1b]8;;https://x.example\x1b\\a link\x1b]8;;\x1b\\", "a link"),
+        ("\x1b]0;title\x07text\x1b(B", "text"),
+        ("cut short \x1b", "cut short "),
+        ("\x1b\x1b[0m[0m", "[0m"),
+    ],
+)
+def test_control_sequences_of_terminals_are_removed(text, cleaned):
+    assert clean(text).text == cleaned
 
 
-def test_a_text_with_something_to_see_is_not_empty():
-    assert not is_blank(" \u200b.")
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("D\bDE\bES\bSC\bC", "DESC"),
+        ("x\bx\bx\bx", "x"),
+        ("_\bn_\ba_\bm_\be", "name"),
+        ("n\b_a\b_", "na"),
+        ("+\bo a bullet", "o a bullet"),
+        ("\b\n\bx", "\nx"),
+    ],
+)
+def test_what_a_backspace_prints_over_is_read_once(text, cleaned):
+    assert clean(text).text == cleaned
+
+
+def test_a_rendered_manual_page_is_text_however_much_of_it_is_bold():
+    page = "".join(f"{letter}\b{letter}" for letter in "DESCRIPTION") + "\n       plain words.\n"
+    assert clean(decode(page.encode())).text == "DESCRIPTION\n       plain words.\n"
