@@ -125,9 +125,9 @@ def test_spellings_of_one_name_are_one_entity_and_one_relation():
 @pytest.mark.parametrize(
     ("triple", "fault"),
     [
-        (("", "knows", "B"), "subject is empty"),
-        (("A", " \n", "B"), "predicate is empty"),
-        (("A", "knows", "\0"), "object is empty"),
+        (("", "knows", "B"), "subject is blank"),
+        (("A", " \n", "B"), "predicate is blank"),
+        (("A", "knows", "\0"), "object is blank"),
         ((None, "knows", "B"), "subject must be text, got NoneType None"),
         (("A", 7, "B"), "predicate must be text, got int 7"),
         (("A", "knows", ["B"]), "object must be text, got list"),
