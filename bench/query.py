@@ -29,7 +29,8 @@ from resources.vectors.faiss import FaissVectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, COMMUNITY_INDEX, ENTITY_INDEX, RELATION_INDEX, sync_index
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever, retriever_class
+from retrico_assets.query.retrievers.base import make_retriever, retriever_class
+from retrico_assets.query.sources import Sources
 
 QUESTIONS, ROUNDS, TOP_K = 50, 3, 10
 

@@ -42,6 +42,10 @@ class LLMError(RetricoError):
         self.kind = kind
 
 
+class RetrievalError(RetricoError):
+    """A strategy returned something that is not a ranking of records."""
+
+
 class NotBuiltError(RetricoError):
     """Something is asked for that no build has made yet."""
 

@@ -17,7 +17,7 @@ from retrico_assets.settings import load_settings, project_file
 
 _file = project_file()
 _settings = load_settings(_file)
-check_retrieval(_settings, _file)
+check_retrieval(_settings.retrieval_facts, _settings.query.strategies, _file)
 
 build_job = dg.define_asset_job(
     "build",

@@ -19,7 +19,7 @@ from retrico_assets.corpus.options import CorpusOptions
 from retrico_assets.extraction.options import LabelOptions
 from retrico_assets.kg.options import KGOptions
 from retrico_assets.query.options import QueryOptions
-from retrico_assets.query.providers.options import RetrievalOptions
+from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
 
@@ -83,6 +83,17 @@ class ProjectSettings(Options):
     def query_cache(self) -> Path:
         """What strategies keep between processes."""
         return self.data_folder / "query_cache"
+
+    @property
+    def retrieval_facts(self) -> ProjectFacts:
+        """What decides which graph provider serves the project."""
+        return ProjectFacts(
+            self.retrieval,
+            self.stores.graph.backend,
+            self.corpus.path is not None,
+            self.data_folder / "frames",
+            self.identity,
+        )
 
     @model_validator(mode="after")
     def _relations_have_a_model(self) -> "ProjectSettings":

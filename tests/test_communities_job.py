@@ -10,7 +10,8 @@ from resources.models.embedders.sentence_transformer import SentenceTransformerE
 from resources.texts import open_text_store
 from resources.vectors import open_vector_store
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
+from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import says, scripted_llm
 from tests.support.projects import REPOSITORY, Build, Project, make_project
 

@@ -15,7 +15,7 @@ from resources.errors import SettingsError
 from retrico_assets.cli.build import failures
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.query.job import QUESTION_OP, RESULT_OP, listening
-from retrico_assets.query.retrievers.base import RETRIEVERS, retriever_class
+from retrico_assets.query.retrievers.base import known_strategies, retriever_class
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def read_weights(text: str) -> dict[str, float]:
 
 def strategy_lines() -> Iterator[tuple[str, str, list[str]]]:
     """Each strategy with a line about it, and its options with their defaults."""
-    for name in RETRIEVERS:
+    for name in known_strategies():
         kind = retriever_class(name)
         about = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " ").replace("``", "")
         about = re.sub(r" \([\w.]+\)", "", about)  # names of the code mean nothing to a user

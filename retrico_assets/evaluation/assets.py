@@ -18,7 +18,7 @@ from retrico_assets.query.plan import StrategyOptions, merge_options, project_la
 from retrico_assets.query.project_session import project_session
 from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY
 from retrico_assets.query.providers.rule import serving_providers
-from retrico_assets.query.retrievers.base import RETRIEVERS, check_strategies, retriever_class
+from retrico_assets.query.retrievers.base import check_strategies, known_strategies, retriever_class
 from retrico_assets.query.session import QuerySession
 from retrico_assets.settings import ProjectSettings
 
@@ -76,7 +76,7 @@ def retrieval_report(
         models,
         data_folder=settings.data_folder,
         cache=settings.query_cache,
-        project=settings,
+        project=settings.retrieval_facts,
         warn=context.log.warning,
     ) as session:
         session.open("graph")  # without it, or the texts, there is nothing to measure
@@ -129,8 +129,10 @@ def ways_to_measure(strategies: Sequence[str], fused: Sequence[Sequence[str]] | 
 
 def _available(session: QuerySession, settings: ProjectSettings) -> tuple[str, ...]:
     """The strategies whose sources the project has: some need a language model, a KG model or a graph provider."""
-    graph_is_served = bool(serving_providers(settings))
-    return tuple(name for name in RETRIEVERS if _has_sources(session, name) and (graph_is_served or name != GRAPH_STRATEGY))
+    graph_is_served = bool(serving_providers(settings.retrieval_facts))
+    return tuple(
+        name for name in known_strategies() if _has_sources(session, name) and (graph_is_served or name != GRAPH_STRATEGY)
+    )
 
 
 def _has_sources(session: QuerySession, strategy: str) -> bool:

@@ -14,8 +14,8 @@ from retrico_assets.query.answering.evidence import QueryResult
 from retrico_assets.query.answering.reason import TOKEN_BUDGET
 from retrico_assets.query.options import RERANKED, ChunkSource, FusionOptions, QueryOptions
 from retrico_assets.query.plan import DEFAULT_STRATEGIES, OptionLayer, StrategyOptions, make_plan
-from retrico_assets.query.retrievers.base import TripleScorer
 from retrico_assets.query.session import QuerySession
+from retrico_assets.query.sources import TripleScorer
 from retrico_assets.query.state import QueryState
 from retrico_assets.query.steps import STEPS, AnyStep, run_steps
 

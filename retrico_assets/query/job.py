@@ -161,7 +161,7 @@ def _plan(context: dg.OpExecutionContext, config: QueryConfig) -> Plan:
         token_budget=context.resources.models.context_tokens,
     )
     if GRAPH_STRATEGY in plan.strategies:
-        require_graph(settings)
+        require_graph(settings.retrieval_facts)
     return plan
 
 
@@ -174,7 +174,7 @@ def _session(context: dg.OpExecutionContext) -> QuerySession:
         resources.models,
         data_folder=settings.data_folder,
         cache=settings.query_cache,
-        project=settings,
+        project=settings.retrieval_facts,
         warn=context.log.warning,
         on_text=_listener.get(),
     )

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
 from resources.models.llm.client import ChatModel
 from retrico_assets.kg.score import trained_model
+from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.session import QuerySession
 
 
@@ -19,7 +19,7 @@ def project_session(
     *,
     data_folder: Path,
     cache: Path,
-    project: Any,
+    project: ProjectFacts,
     warn: Callable[[str], None],
     on_text: Callable[[str], None] | None = None,
 ) -> QuerySession:

@@ -6,8 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from retrico_assets.query.providers.options import ProjectFacts
+from retrico_assets.query.retrievers.base import Retriever
+from retrico_assets.query.sources import Sources
 from retrico_assets.query.failures import explain
-from retrico_assets.query.retrievers.base import Retriever, Sources
 
 SourceName = Literal["graph", "texts", "vectors", "embedder", "llm", "kg", "extractor", "reranker"]
 
@@ -32,7 +34,7 @@ class QuerySession:
         given: Mapping[str, Any] | None = None,
         *,
         cache: Path | None = None,
-        project: Any = None,
+        project: ProjectFacts | None = None,
         on_text: Callable[[str], None] | None = None,
         warn: Callable[[str], None] = _ignore,
     ) -> None:

@@ -15,9 +15,10 @@ from retrico_assets.query.failures import Failure, failure_of
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import find_mentions
 from retrico_assets.query.rerank import rerank
-from retrico_assets.query.retrievers.base import Retriever, Sources, make_retriever, retriever_class
+from retrico_assets.query.retrievers.base import Retriever, make_retriever, retriever_class
 from retrico_assets.query.retrievers.fusion import fuse
 from retrico_assets.query.session import QuerySession
+from retrico_assets.query.sources import Sources
 from retrico_assets.query.state import QueryState, Retrieved
 from retrico_assets.query.step_reports import StepReport, StrategyReport
 

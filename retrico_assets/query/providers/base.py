@@ -1,6 +1,6 @@
 """What every graph provider does: a graph that can be ranked against a question, and when it offers itself."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -8,33 +8,32 @@ from typing import Any, ClassVar, Self
 from resources.graph.base import GraphStore
 from resources.records import Scored, Subgraph
 from resources.texts.base import TextStore
+from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Sources, make_retriever
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.query.retrievers.entity import EntityRetriever
+from retrico_assets.query.sources import Sources, UsesSources
 
 CORPUS = "corpus"
 """The name by which ``retrieval.sources`` selects the project's own documents."""
 
 
-class GraphProvider(ABC):
+class GraphProvider(UsesSources):
     """A graph for retrieval. Which provider serves a project is the rule's to say (rule.py)."""
 
     name: ClassVar[str]
     """Stamped on every hit as its ``source``."""
     is_default: ClassVar[bool] = False
     """Defaults step back when another provider claims the project."""
-    needs: ClassVar[frozenset[Need]] = frozenset()
-    """Which sources ``open`` is given for sure."""
 
     @classmethod
     @abstractmethod
-    def claims(cls, settings: ProjectSettings) -> bool:
+    def claims(cls, project: ProjectFacts) -> bool:
         """Whether this provider can serve the project. Looks at the configuration only; nothing is opened."""
 
     @classmethod
     @abstractmethod
-    def open(cls, settings: ProjectSettings, sources: Sources) -> Self:
+    def open(cls, project: ProjectFacts, sources: Sources) -> Self:
         """The provider, ready to rank."""
 
     @abstractmethod
@@ -46,15 +45,15 @@ class GraphProvider(ABC):
         """
 
 
-def selected(settings: ProjectSettings, *names: str) -> bool:
+def selected(retrieval: RetrievalOptions, *names: str) -> bool:
     """Whether the project's selection of sources has one of the names; without a selection everything is selected."""
-    return not settings.retrieval.sources or any(name in settings.retrieval.sources for name in names)
+    return not retrieval.sources or any(name in retrieval.sources for name in names)
 
 
 def rank_store(store: GraphStore, texts: TextStore, question: Question, k: int) -> Subgraph:
     """What a graph store says around the entities that the question names: the strategy "entity" over this store."""
     named = question if question.entities else link(Question(question.text, question.mentions), store)
-    return make_retriever("entity", Sources(graph=store, texts=texts)).retrieve(named, k)
+    return EntityRetriever(Sources(graph=store, texts=texts)).retrieve(named, k)
 
 
 def stamped(found: Subgraph, source: str) -> Subgraph:

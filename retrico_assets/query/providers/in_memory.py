@@ -10,13 +10,12 @@ import pandas as pd
 from resources.frames import records
 from resources.graph.base import GraphStore
 from resources.records import Chunk, Document, DocumentGraph, Mention, RelationMention, Subgraph
-from resources.texts.base import TextStore
 from retrico_assets.graph.build import document_graphs
 from retrico_assets.graph.identity import IdentityPolicy
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
+from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.query.sources import Need, Sources
 
 if TYPE_CHECKING:
     from resources.graph.memory import MemoryGraphStore
@@ -35,22 +34,21 @@ class InMemoryProvider(GraphProvider):
     is_default: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset(("texts",))
 
-    def __init__(self, store: GraphStore, texts: TextStore) -> None:
+    def __init__(self, sources: Sources, store: GraphStore) -> None:
+        super().__init__(sources)
         self._store = store
-        self._texts = texts
 
     @classmethod
-    def claims(cls, settings: ProjectSettings) -> bool:
-        return settings.corpus.path is not None and selected(settings, CORPUS, cls.name)
+    def claims(cls, project: ProjectFacts) -> bool:
+        return project.has_corpus and selected(project.retrieval, CORPUS, cls.name)
 
     @classmethod
-    def open(cls, settings: ProjectSettings, sources: Sources) -> Self:
-        assert sources.texts is not None
-        return cls(graph_of_frames(settings.data_folder / "frames", settings.identity), sources.texts)
+    def open(cls, project: ProjectFacts, sources: Sources) -> Self:
+        return cls(sources, graph_of_frames(project.frames, project.identity))
 
     def rank(self, question: Question, k: int) -> Subgraph:
         # The question's entities were looked up in another store: here they are looked up by name again.
-        return rank_store(self._store, self._texts, Question(question.text, question.mentions), k)
+        return rank_store(self._store, self.texts, Question(question.text, question.mentions), k)
 
 
 def graph_of_frames(folder: Path, identity: IdentityPolicy) -> "MemoryGraphStore":

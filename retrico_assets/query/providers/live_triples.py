@@ -15,9 +15,9 @@ from resources.text.characters import is_blank, storable
 from resources.text.names import identity_key
 from retrico_assets.graph.identity import entity_id, relation_id
 from retrico_assets.query.providers.base import GraphProvider
+from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.query.sources import Sources
 
 Triple = tuple[str, str, str]
 """Subject, predicate, object."""
@@ -119,12 +119,12 @@ class KnowledgeToolsProvider(GraphProvider):
     is_default: ClassVar[bool] = True
 
     @classmethod
-    def claims(cls, settings: ProjectSettings) -> bool:
-        return settings.corpus.path is None or cls.name in settings.retrieval.sources
+    def claims(cls, project: ProjectFacts) -> bool:
+        return not project.has_corpus or cls.name in project.retrieval.sources
 
     @classmethod
-    def open(cls, settings: ProjectSettings, sources: Sources) -> Self:
-        return cls()
+    def open(cls, project: ProjectFacts, sources: Sources) -> Self:
+        return cls(sources)
 
     def rank(self, question: Question, k: int) -> Subgraph:
         asked = set(query_tokens(question.text))

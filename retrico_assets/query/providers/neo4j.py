@@ -12,11 +12,11 @@ from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.providers.base import GraphProvider
+from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
 from retrico_assets.query.question.names import LONGEST_NAME, LONGEST_UNSPACED_NAME
 from retrico_assets.query.question.question import LONGEST_QUESTION, Question
-from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, unit, with_ends
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.query.sources import Sources
 
 Rows = list[dict[str, Any]]
 Read = Callable[[str, Mapping[str, Any]], Rows]
@@ -62,17 +62,17 @@ class Neo4jProvider(GraphProvider):
         self._database = database
 
     @classmethod
-    def claims(cls, settings: ProjectSettings) -> bool:
-        uri = _uri(settings)
+    def claims(cls, project: ProjectFacts) -> bool:
+        uri = _uri(project.retrieval)
         if uri and find_spec("neo4j") is None:
             _warn_once(uri)
             return False
         return bool(uri)
 
     @classmethod
-    def open(cls, settings: ProjectSettings, sources: Sources) -> Self:
-        chosen = settings.retrieval.neo4j
-        return cls(_uri(settings), chosen.user, os.environ.get(chosen.password.env), chosen.database)
+    def open(cls, project: ProjectFacts, sources: Sources) -> Self:
+        chosen = project.retrieval.neo4j
+        return cls(_uri(project.retrieval), chosen.user, os.environ.get(chosen.password.env), chosen.database)
 
     def rank(self, question: Question, k: int) -> Subgraph:
         from neo4j import GraphDatabase, RoutingControl
@@ -177,8 +177,8 @@ def _chunk(row: Mapping[str, Any]) -> Chunk:
     return Chunk(row["id"], row["document_id"], row["index"], row["text"], row["start"], row["end"])
 
 
-def _uri(settings: ProjectSettings) -> str:
-    return settings.retrieval.neo4j.uri or os.environ.get("NEO4J_URI", "").strip()
+def _uri(retrieval: RetrievalOptions) -> str:
+    return retrieval.neo4j.uri or os.environ.get("NEO4J_URI", "").strip()
 
 
 @lru_cache

@@ -1,11 +1,14 @@
 """Options of graph retrieval: which graph serves, and what questions draw on."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, field_validator
 
 from resources.options import EnvironmentReference, Options
+from retrico_assets.graph.identity import IdentityPolicy
 from retrico_assets.query.providers.graph_handle import KnowledgeEntry, check_entries
 
 
@@ -41,3 +44,17 @@ class RetrievalOptions(Options):
     graph_providers: list[str] = []
     neo4j: Neo4jOptions = Neo4jOptions()
     knowledge: Annotated[list[KnowledgeEntry], AfterValidator(check_entries)] = []
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """What decides which graph provider serves a project, and what a provider needs to open its graph.
+
+    ``frames`` is the folder of the frames that the build stored, made with ``identity``.
+    """
+
+    retrieval: RetrievalOptions
+    graph_backend: str
+    has_corpus: bool
+    frames: Path
+    identity: IdentityPolicy = "name"

@@ -2,13 +2,11 @@
 
 from typing import ClassVar, Self
 
-from resources.graph.base import GraphStore
 from resources.records import Subgraph
-from resources.texts.base import TextStore
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, rank_store, selected
+from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Sources
-from retrico_assets.settings import ProjectSettings
+from retrico_assets.query.sources import Need, Sources
 
 
 class ProjectGraphProvider(GraphProvider):
@@ -21,22 +19,16 @@ class ProjectGraphProvider(GraphProvider):
     needs: ClassVar[frozenset[Need]] = frozenset(("graph", "texts"))
     backends: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, store: GraphStore, texts: TextStore) -> None:
-        self._store = store
-        self._texts = texts
+    @classmethod
+    def claims(cls, project: ProjectFacts) -> bool:
+        return project.graph_backend in cls.backends and selected(project.retrieval, CORPUS, cls.name)
 
     @classmethod
-    def claims(cls, settings: ProjectSettings) -> bool:
-        return settings.stores.graph.backend in cls.backends and selected(settings, CORPUS, cls.name)
-
-    @classmethod
-    def open(cls, settings: ProjectSettings, sources: Sources) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        return cls(sources.graph, sources.texts)
+    def open(cls, project: ProjectFacts, sources: Sources) -> Self:
+        return cls(sources)
 
     def rank(self, question: Question, k: int) -> Subgraph:
-        return rank_store(self._store, self._texts, question, k)
+        return rank_store(self.graph, self.texts, question, k)
 
 
 class FalkorDBProvider(ProjectGraphProvider):

@@ -1,139 +1,123 @@
-"""Which provider serves the graph of a project, and asking those that serve."""
+"""Which provider serves the graph of a project, and the ranking of those that serve."""
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from resources.errors import GraphCapabilityError, SettingsError
+from resources.plugins import known_plugins, plugin
 from resources.records import Subgraph
 from retrico_assets.query.providers.base import CORPUS, GraphProvider, stamped
 from retrico_assets.query.providers.graph_handle import GRAPH_STRATEGY, strategies_of
+from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, check_strategies
+from retrico_assets.query.retrievers.base import check_strategies
 from retrico_assets.query.retrievers.fusion import fuse
-from retrico_assets.settings import ProjectSettings
-
-PROVIDERS: dict[str, str] = {
-    "in-memory": "retrico_assets.query.providers.in_memory:InMemoryProvider",
-    "knowledge-tools": "retrico_assets.query.providers.live_triples:KnowledgeToolsProvider",
-    "neo4j": "retrico_assets.query.providers.neo4j:Neo4jProvider",
-    "falkordb": "retrico_assets.query.providers.project_graph:FalkorDBProvider",
-}
-"""Where the class of each provider is. ``retrieval.graph_providers`` chooses among them and adds one's own."""
+from retrico_assets.query.sources import Sources
 
 _LIVE = "knowledge-tools"
 
 
-def serving_providers(settings: ProjectSettings) -> tuple[type[GraphProvider], ...]:
-    """The providers that serve the project's graph: of those that claim it the one that is no default, else the defaults.
+def serving_providers(project: ProjectFacts) -> tuple[type[GraphProvider], ...]:
+    """The providers that serve the project's graph: the one that claims it and is not a default, else the defaults.
 
-    Beside either serves "knowledge-tools" when ``retrieval.sources`` names it. None is no error here. SettingsError when
-    two or more that are no defaults claim, and for names that mean nothing.
+    "knowledge-tools" also serves beside another one when ``retrieval.sources`` names it. The result may be empty.
+
+    Raises:
+        SettingsError: several providers that are not defaults claim the project, or a name is unknown.
     """
-    known = _known(settings)
-    claimants = [provider for provider in known if provider.claims(settings)]
-    own = [provider for provider in claimants if not provider.is_default]
-    if len(own) > 1:
-        names = ", ".join(provider.name for provider in own)
+    claimants = [provider for provider in _candidates(project) if provider.claims(project)]
+    special = [provider for provider in claimants if not provider.is_default]
+    if len(special) > 1:
+        names = ", ".join(provider.name for provider in special)
         raise SettingsError(
-            f"{len(own)} graph providers claim this project: {names}; name the one that is to serve in "
-            "retrieval.graph_providers, or take away the configuration of the others"
+            f"{len(special)} graph providers claim this project: {names}. Name the one that should serve in "
+            "retrieval.graph_providers, or remove the configuration of the others."
         )
-    if not own:
+    if not special:
         return tuple(claimants)
-    return tuple(p for p in claimants if not p.is_default or (p.name == _LIVE and _LIVE in settings.retrieval.sources))
+    live_too = _LIVE in project.retrieval.sources
+    return tuple(provider for provider in claimants if not provider.is_default or (provider.name == _LIVE and live_too))
 
 
-def check_retrieval(settings: ProjectSettings, file: Path | None = None) -> None:
-    """SettingsError for what a project says of retrieval and can't be: to be called when the definitions load.
+def check_retrieval(project: ProjectFacts, strategies: Sequence[str] | None, file: Path | None = None) -> None:
+    """Check what a project says about retrieval; to be called when the definitions load.
 
-    ``file`` is the project's, for the error to name.
+    ``strategies`` are those of the section ``query``, and ``file`` is the project's, for the error to name.
+
+    Raises:
+        SettingsError: a name is unknown, or two settings contradict each other.
     """
     try:
-        _check(settings)
+        _check(project, strategies)
     except SettingsError as error:
         raise SettingsError(f"{file}: {error}" if file else str(error)) from None
 
 
-def _check(settings: ProjectSettings) -> None:
-    serving_providers(settings)
-    handles = [entry.name for entry in settings.retrieval.knowledge if entry.type == "graph"]
-    named = settings.query.strategies
-    if handles and named is not None and set(named) != {GRAPH_STRATEGY}:
+def _check(project: ProjectFacts, strategies: Sequence[str] | None) -> None:
+    serving_providers(project)
+    knowledge = project.retrieval.knowledge
+    handles = [entry.name for entry in knowledge if entry.type == "graph"]
+    if handles and strategies is not None and set(strategies) != {GRAPH_STRATEGY}:
         raise SettingsError(
-            f"query.strategies is {named}, but retrieval.knowledge has the graph handle {handles[0]!r}, whose strategy is "
-            f"{GRAPH_STRATEGY!r}; remove one of them"
+            f"query.strategies is {list(strategies)}, but retrieval.knowledge has the graph handle {handles[0]!r}, whose "
+            f"strategy is {GRAPH_STRATEGY!r}. Remove one of them."
         )
-    own = strategies_of(settings.retrieval.knowledge)
-    if own:
-        check_strategies(own)
+    if named := strategies_of(knowledge):
+        check_strategies(named)
 
 
-def require_graph(settings: ProjectSettings) -> tuple[type[GraphProvider], ...]:
-    """``serving_providers``, for retrieval that can do with nothing else: GraphCapabilityError when none claims."""
-    serving = serving_providers(settings)
+def require_graph(project: ProjectFacts) -> tuple[type[GraphProvider], ...]:
+    """``serving_providers``, for retrieval that can't do without a graph.
+
+    Raises:
+        GraphCapabilityError: no provider claims the project.
+    """
+    serving = serving_providers(project)
     if not serving:
+        names = ", ".join(provider.name for provider in _candidates(project))
         raise GraphCapabilityError(
-            f"graph retrieval is asked for, but none of the graph providers ({', '.join(p.name for p in _known(settings))}) "
-            "claims this project; give it a corpus, a graph store or a Neo4j URI, and let retrieval.sources select it"
+            f"Graph retrieval needs a graph, but none of the graph providers ({names}) claims this project. "
+            "Configure a corpus, a graph store or a Neo4j URI, and let retrieval.sources select it."
         )
     return serving
 
 
-def open_providers(
-    settings: ProjectSettings | None, sources: Sources, *, only_if_it_can: bool = False
-) -> tuple[GraphProvider, ...]:
-    """The providers that serve a project, ready to rank; without a project, the graph store that the caller gave.
+def open_providers(sources: Sources, *, only_if_it_can: bool = False) -> tuple[GraphProvider, ...]:
+    """The providers that serve the project of these sources, ready to rank; without a project, the graph store given.
 
-    One whose sources are missing (its store could not be opened) is left out if ``only_if_it_can``, else a SettingsError.
+    A provider whose sources are missing (its store could not be opened) is left out if ``only_if_it_can``.
+
+    Raises:
+        SettingsError: otherwise, for such a provider.
     """
-    if settings is None:
-        if sources.graph is None or sources.texts is None:
-            return ()
-        return (ProjectGraphProvider(sources.graph, sources.texts),)
-    opened = []
-    for provider in serving_providers(settings):
-        missing = _missing(provider, sources)
-        if not missing:
-            opened.append(provider.open(settings, sources))
-        elif not only_if_it_can:
-            raise SettingsError(f"graph provider {provider.name!r} serves this project and needs {', '.join(missing)}; give it")
-    return tuple(opened)
-
-
-def _missing(provider: type[GraphProvider], sources: Sources) -> list[str]:
-    return sorted(need for need in provider.needs - {"names"} if getattr(sources, need) is None)
+    project = sources.project
+    if project is None:
+        return () if ProjectGraphProvider.missing(sources) else (ProjectGraphProvider(sources),)
+    serving = serving_providers(project)
+    return tuple(provider.open(project, sources) for provider in serving if not (only_if_it_can and provider.missing(sources)))
 
 
 def graph_ranking(providers: Sequence[GraphProvider], question: Question, k: int) -> Subgraph:
-    """What the providers found, each hit with its ``source``; the rankings of several are fused to one."""
-    found = {provider.name: stamped(provider.rank(question, k), provider.name) for provider in providers}
-    return fuse(found, k) if len(found) > 1 else next(iter(found.values()), Subgraph())
+    """What the providers find, each hit with its ``source``; the rankings of several are fused to one."""
+    rankings = {provider.name: stamped(provider.rank(question, k), provider.name) for provider in providers}
+    return fuse(rankings, k) if len(rankings) > 1 else next(iter(rankings.values()), Subgraph())
 
 
-def _known(settings: ProjectSettings) -> list[type[GraphProvider]]:
-    """The providers that may serve: those chosen, else all that come with the house. SettingsError for unknown names."""
-    found = [_load(name) for name in dict.fromkeys(settings.retrieval.graph_providers or PROVIDERS)]
-    sources = {CORPUS, *PROVIDERS, *(provider.name for provider in found)}
-    unknown = [name for name in settings.retrieval.sources if name not in sources]
+def _candidates(project: ProjectFacts) -> list[type[GraphProvider]]:
+    """The providers that may serve: those chosen, else all that are registered. Checks the selected sources, too."""
+    registered = known_plugins("providers")
+    chosen = [_provider(name) for name in dict.fromkeys(project.retrieval.graph_providers or registered)]
+    sources = {CORPUS, *registered, *(provider.name for provider in chosen)}
+    unknown = [name for name in project.retrieval.sources if name not in sources]
     if unknown:
-        raise SettingsError(
-            f"retrieval.sources: unknown source {', '.join(map(repr, unknown))}; known are: {', '.join(sorted(sources))}"
-        )
-    return found
+        known = ", ".join(sorted(sources))
+        raise SettingsError(f"retrieval.sources: unknown source {', '.join(map(repr, unknown))}. Known sources: {known}.")
+    return chosen
 
 
-def _load(name: str) -> type[GraphProvider]:
-    module, _, attribute = PROVIDERS.get(name, name).partition(":")
+def _provider(name: str) -> type[GraphProvider]:
     try:
-        found: Any = getattr(importlib.import_module(module), attribute) if attribute else None
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"retrieval.graph_providers: {name!r} can't be loaded: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, GraphProvider)):
-        raise SettingsError(
-            f"retrieval.graph_providers: {name!r} is no graph provider; known are: {', '.join(PROVIDERS)}, "
-            "and 'module:Class' for one of your own (a GraphProvider)"
-        )
-    return found
+        return plugin("providers", name, GraphProvider)  # type: ignore[type-abstract]
+    except SettingsError as error:
+        raise SettingsError(f"retrieval.graph_providers: {error}") from None

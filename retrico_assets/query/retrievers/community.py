@@ -2,27 +2,26 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from pydantic import Field
 
 from resources.errors import NotBuiltError
-from resources.graph.base import GraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.options import Options
 from resources.records import Community, Neighbourhood, Scored, Subgraph
 from resources.text.names import identity_key
-from resources.texts.base import TextStore
-from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX
 from retrico_assets.query.question.question import LONGEST_QUESTION, Question
-from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Retriever
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import around_entities, unit
+from retrico_assets.query.sources import Need
 
 _REMEDY = "detect and embed communities first (retrico community; asset community_embeddings)"
 _HITS_A_COMMUNITY = 4
 _RELATIONS_A_MEMBER = 2
 _LINKED = 0.75
+_MOST_MEMBERS = 200
 
 
 class CommunityOptions(Options):
@@ -38,7 +37,7 @@ class CommunityRetriever(Retriever):
     would bring the same members again. A member's score is the similarity of its community x 1 if the question names it,
     3/4 if a relation links it to an entity that the question names, else 1/4 to 3/4 by its share of relations inside the
     community (the member with most of them has 3/4). From there ``hops`` relations further and all scores as
-    ``around_entities`` says. Together they give ``limit`` members: of one that has more than its part, those that the
+    ``around_entities`` says. Together they give 200 members: of one that has more than its part, those that the
     question names, then those at the ends of most of the members' best relations.
     """
 
@@ -46,73 +45,45 @@ class CommunityRetriever(Retriever):
     needs: ClassVar[frozenset[Need]] = frozenset(("graph", "texts", "vectors", "embedder"))
     wants: ClassVar[frozenset[Need]] = frozenset(("names",))
     options = CommunityOptions
+    config: CommunityOptions
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        texts: TextStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        *,
-        communities: int = 3,
-        level: int | None = None,
-        hops: int = 0,
-        limit: int = 200,
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._vectors = vectors
-        self._embedder = embedder
-        self._communities = communities
-        self._level = level
-        self._hops = hops
-        self._limit = limit
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: CommunityOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        assert sources.vectors is not None
-        assert sources.embedder is not None
-        return cls(sources.graph, sources.texts, sources.vectors, sources.embedder, **options.model_dump())
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
+    def search(self, question: Question, k: int) -> Subgraph:
         if not identity_key(question.text):
             return Subgraph()
         best = self._best(question.text[:LONGEST_QUESTION])
         named = {entity.id for entity in question.entities}
         members = self._members([found.record for found in best], named)
-        around = self._graph.neighbourhood(sorted(set().union(*members.values())), self._hops, limit=self._limit)
+        around = self.graph.neighbourhood(sorted(set().union(*members.values())), self.config.hops, limit=_MOST_MEMBERS)
         seeds = _member_scores(best, members, around, named)
-        return around_entities(question.text, seeds, around, self._texts, self._graph, k)
+        return around_entities(question.text, seeds, around, self.texts, self.graph, k)
 
     def _best(self, text: str) -> list[Scored[Community]]:
         """The communities to draw on, best first. More and more are looked at until enough of them differ."""
-        info = self._vectors.describe(COMMUNITY_INDEX)
+        info = self.vectors.describe(COMMUNITY_INDEX)
         if info is None or info.count == 0:
-            sizes = {len(community.member_ids) for community in self._graph.communities()}
+            sizes = {len(community.member_ids) for community in self.graph.communities()}
             if info is not None and sizes == {1}:
                 return []  # nothing but entities that stand alone, which are not embedded
             raise NotBuiltError(f"there are no communities to search: {_REMEDY}")
-        wanted = _HITS_A_COMMUNITY * self._communities
+        wanted = _HITS_A_COMMUNITY * self.config.communities
         while True:
-            hits = search_index(self._vectors, self._embedder, COMMUNITY_INDEX, [text], wanted)[0]
-            known = {community.id: community for community in self._graph.find_communities([hit.record for hit in hits])}
+            hits = search_index(self.vectors, self.embedder, COMMUNITY_INDEX, [text], wanted)[0]
+            known = {community.id: community for community in self.graph.find_communities([hit.record for hit in hits])}
             found = [Scored(known[hit.record], unit(hit.score)) for hit in hits if hit.record in known]
-            best = self._distinct(found)[: self._communities]
-            if len(best) == self._communities or len(hits) < wanted:
+            best = self._distinct(found)[: self.config.communities]
+            if len(best) == self.config.communities or len(hits) < wanted:
                 break
             wanted *= _HITS_A_COMMUNITY
         if hits and not found:
             raise NotBuiltError(f"the graph holds none of the communities that were embedded: {_REMEDY}")
         if found and not best:
             levels = ", ".join(map(str, sorted({one.record.level for one in found})))
-            raise NotBuiltError(f"there is no community of level {self._level}; the graph has levels {levels}")
+            raise NotBuiltError(f"there is no community of level {self.config.level}; the graph has levels {levels}")
         return [one for one in best if one.score > 0]
 
     def _distinct(self, found: Sequence[Scored[Community]]) -> list[Scored[Community]]:
-        if self._level is not None:
-            return [one for one in found if one.record.level == self._level]
+        if self.config.level is not None:
+            return [one for one in found if one.record.level == self.config.level]
         kept: list[Scored[Community]] = []
         sets: list[frozenset[str]] = []
         for one in found:
@@ -124,10 +95,10 @@ class CommunityRetriever(Retriever):
 
     def _members(self, communities: Sequence[Community], named: set[str]) -> dict[str, set[str]]:
         """The members of each community that count, by its id."""
-        most = max(self._limit // max(len(communities), 1), 1)
+        most = max(_MOST_MEMBERS // max(len(communities), 1), 1)
         members = {community.id: set(community.member_ids) for community in communities}
         many = sorted({id for some in members.values() if len(some) > most for id in some})
-        relations = self._graph.find_relations(head_ids=many, limit=_RELATIONS_A_MEMBER * self._limit) if many else []
+        relations = self.graph.find_relations(head_ids=many, limit=_RELATIONS_A_MEMBER * _MOST_MEMBERS) if many else []
         ends = Counter(end for relation in relations for end in (relation.head_id, relation.tail_id))
         for id, some in members.items():
             if len(some) > most:

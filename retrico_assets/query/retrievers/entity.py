@@ -7,13 +7,12 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from resources.errors import StoreError
-from resources.graph.base import GraphStore
+from resources.options import Options
 from resources.records import Entity, Neighbourhood, Relation, Scored, Subgraph
-from resources.texts.base import TextStore
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import MOST_HOPS, Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import MOST_HOPS, Retriever
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, stating_chunks, with_ends
+from retrico_assets.query.sources import Need
 
 
 def _as_text(value: Any) -> Any:
@@ -64,36 +63,19 @@ class EntityRetriever(Retriever):
     name: ClassVar[str] = "entity"
     needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts"))
     options = EntityOptions
+    config: EntityOptions
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        texts: TextStore,
-        *,
-        hops: int = 2,
-        limit: int = 1000,
-        active_after: str | None = None,
-        active_before: str | None = None,
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._hops = hops
-        self._limit = limit
-        self._window = {"active_after": active_after, "active_before": active_before}
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: EntityOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        return cls(sources.graph, sources.texts, **options.model_dump())
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
-        if question.fault is not None:
-            raise StoreError(question.fault)
+    def search(self, question: Question, k: int) -> Subgraph:
         seeds = {entity.id: question.link_score(entity.id) for entity in question.entities}
         if not seeds:
             return Subgraph()
-        around = self._graph.neighbourhood(list(seeds), self._hops, limit=self._limit, **self._window)
+        around = self.graph.neighbourhood(
+            list(seeds),
+            self.config.hops,
+            limit=self.config.limit,
+            active_after=self.config.active_after,
+            active_before=self.config.active_before,
+        )
         hop = {entity.id: distance for entity, distance in around.entities}
         sure = _sureness(around, hop, seeds)
         score = RelationScorer(question.text)
@@ -102,7 +84,7 @@ class EntityRetriever(Retriever):
         ]
         relations = ranked_relations(scores, k)
         entities = with_ends(_ranked_entities(around, hop, sure, scores), relations, k)
-        return Subgraph(entities, relations, stating_chunks(relations, seeds, self._texts, self._graph, k))
+        return Subgraph(entities, relations, stating_chunks(relations, seeds, self.texts, self.graph, k))
 
 
 def _sureness(around: Neighbourhood, hop: Mapping[str, int], seeds: Mapping[str, float]) -> dict[str, float]:

@@ -1,21 +1,22 @@
 """Strategy "entity_embedding": the entities whose names mean what the question's mentions mean, and what is around them."""
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from pydantic import Field
 
 from resources.errors import StoreError
-from resources.graph.base import GraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.options import Options
 from resources.records import Subgraph
 from resources.text.names import identity_key
-from resources.texts.base import TextStore
-from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import ENTITY_INDEX
 from retrico_assets.query.question.question import LONGEST_QUESTION, Question
-from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import MOST_HOPS, MOST_RESULTS, Retriever
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import around_entities, unit
+from retrico_assets.query.sources import Need
+
+_MOST_ENTITIES = 1000
+"""Of the neighbourhood that is ranked."""
 
 
 class EntityEmbeddingOptions(Options):
@@ -33,53 +34,26 @@ class EntityEmbeddingRetriever(Retriever):
     """
 
     name: ClassVar[str] = "entity_embedding"
-    needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts", "vectors", "embedder"))
+    needs: ClassVar[frozenset[Need]] = frozenset(("graph", "texts", "vectors", "embedder"))
+    wants: ClassVar[frozenset[Need]] = frozenset(("names",))
     options = EntityEmbeddingOptions
+    config: EntityEmbeddingOptions
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        texts: TextStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        *,
-        per_mention: int = 5,
-        min_score: float = 0.4,
-        hops: int = 1,
-        limit: int = 1000,
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._vectors = vectors
-        self._embedder = embedder
-        self._per_mention = per_mention
-        self._min_score = min_score
-        self._hops = hops
-        self._limit = limit
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: EntityEmbeddingOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        assert sources.vectors is not None
-        assert sources.embedder is not None
-        return cls(sources.graph, sources.texts, sources.vectors, sources.embedder, **options.model_dump())
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
+    def search(self, question: Question, k: int) -> Subgraph:
         similarity = self._similar(_asked(question))
         if not similarity:
             return Subgraph()
-        around = self._graph.neighbourhood(list(similarity), self._hops, limit=self._limit)
+        around = self.graph.neighbourhood(list(similarity), self.config.hops, limit=_MOST_ENTITIES)
         seeds = {entity.id: similarity[entity.id] for entity, hop in around.entities if hop == 0}
-        return around_entities(question.text, seeds, around, self._texts, self._graph, k)
+        return around_entities(question.text, seeds, around, self.texts, self.graph, k)
 
     def _similar(self, texts: list[str]) -> dict[str, float]:
         """The greatest similarity of each entity that is found, by id."""
         best: dict[str, float] = {}
         if texts:
-            for hits in search_index(self._vectors, self._embedder, ENTITY_INDEX, texts, self._per_mention):
+            for hits in search_index(self.vectors, self.embedder, ENTITY_INDEX, texts, self.config.per_mention):
                 for hit in hits:
-                    if hit.score >= self._min_score:
+                    if hit.score >= self.config.min_score:
                         best[hit.record] = max(best.get(hit.record, 0.0), unit(hit.score))
         return best
 

@@ -1,14 +1,14 @@
 """Strategy "graph": what the providers that serve the project's graph find, and nothing else."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from resources.errors import GraphCapabilityError
+from resources.options import Options
 from resources.records import Subgraph
-from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.rule import graph_ranking, open_providers
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Retriever, Sources
+from retrico_assets.query.retrievers.base import Retriever
+from retrico_assets.query.sources import Need, Sources
 
 
 class GraphRetriever(Retriever):
@@ -22,14 +22,11 @@ class GraphRetriever(Retriever):
     needs: ClassVar[frozenset[Need]] = frozenset(("texts",))
     wants: ClassVar[frozenset[Need]] = frozenset(("graph", "names"))
 
-    def __init__(self, providers: Sequence[GraphProvider]) -> None:
-        if not providers:
-            raise GraphCapabilityError("graph retrieval is asked for, but no graph provider serves; give it a graph store")
-        self._providers = tuple(providers)
+    def __init__(self, sources: Sources, config: Options | None = None) -> None:
+        super().__init__(sources, config)
+        self._providers = open_providers(sources)
+        if not self._providers:
+            raise GraphCapabilityError("No graph provider serves this project. Configure a graph store for graph retrieval.")
 
-    @classmethod
-    def from_sources(cls, sources: Sources, options: Any) -> Self:
-        return cls(open_providers(sources.project, sources))
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
+    def search(self, question: Question, k: int) -> Subgraph:
         return graph_ranking(self._providers, question, k)

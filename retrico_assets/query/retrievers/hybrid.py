@@ -3,22 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from resources.graph.base import GraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.options import Options
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
-from resources.texts.base import TextStore
-from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX
-from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.rule import graph_ranking, open_providers
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import Retriever
 from retrico_assets.query.retrievers.meaning import search_index
 from retrico_assets.query.retrievers.ranking import RelationScorer, with_ends, words_of
+from retrico_assets.query.sources import Need, Sources
 
 _RRF_K = 60
 _DEPTH = 30
@@ -67,55 +64,28 @@ class HybridRetriever(Retriever):
     needs: ClassVar[frozenset[Need]] = frozenset(("texts", "vectors", "embedder"))
     wants: ClassVar[frozenset[Need]] = frozenset(("graph", "names"))
     options = HybridOptions
+    config: HybridOptions
 
-    def __init__(
-        self,
-        texts: TextStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        *,
-        graph: GraphStore | None = None,
-        providers: Sequence[GraphProvider] = (),
-        min_score: float = 0.0,
-    ) -> None:
-        """``graph`` tells what the hits mention and state; ``providers`` give the graph stream."""
-        self._texts = texts
-        self._vectors = vectors
-        self._embedder = embedder
-        self._graph = graph
-        self._providers = tuple(providers)
-        self._min_score = min_score
+    def __init__(self, sources: Sources, config: HybridOptions | None = None) -> None:
+        super().__init__(sources, config)
+        self._providers = open_providers(sources, only_if_it_can=True)
 
-    @classmethod
-    def from_sources(cls, sources: Sources, options: HybridOptions) -> Self:
-        assert sources.texts is not None
-        assert sources.vectors is not None
-        assert sources.embedder is not None
-        return cls(
-            sources.texts,
-            sources.vectors,
-            sources.embedder,
-            graph=sources.graph,
-            providers=open_providers(sources.project, sources, only_if_it_can=True),
-            min_score=options.min_score,
-        )
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
+    def search(self, question: Question, k: int) -> Subgraph:
         if not words_of(question.text):
             return Subgraph()
         depth = max(k, _DEPTH)
         graph = graph_ranking(self._providers, question, depth)
-        by_word = self._texts.search(question.text, depth)
+        by_word = self.texts.search(question.text, depth)
         by_meaning = self._nearest(question.text, depth)
         streams = {"bm25": _ids(by_word), "vector": _ids(by_meaning), "graph": _graph_hits(graph)}
-        fused = {id: hit for id, hit in fuse_streams(streams).items() if hit.score >= self._min_score}
+        fused = {id: hit for id, hit in fuse_streams(streams).items() if hit.score >= self.config.min_score}
         found = {one.record.id: one.record for one in (*by_meaning, *by_word, *graph.chunks)}  # the graph's say their source
         chunks = [Scored(self._marked(found[id], hit), hit.score) for id, hit in fused.items() if id in found][:k]
         return self._with_facts(question.text, chunks, graph, fused, k)
 
     def _nearest(self, text: str, depth: int) -> list[Scored[Chunk]]:
-        hits = search_index(self._vectors, self._embedder, CHUNK_INDEX, [text], depth)[0]
-        stored = self._texts.get_chunks([hit.record for hit in hits])
+        hits = search_index(self.vectors, self.embedder, CHUNK_INDEX, [text], depth)[0]
+        stored = self.texts.get_chunks([hit.record for hit in hits])
         return [Scored(stored[hit.record], hit.score) for hit in hits if hit.record in stored]
 
     def _marked(self, chunk: Chunk, hit: Fused) -> Chunk:
@@ -129,12 +99,12 @@ class HybridRetriever(Retriever):
     ) -> Subgraph:
         """The chunks with what they mention and state, and the relations that are hits themselves."""
         scores = {one.record.id: one.score for one in chunks}
-        mentioned = self._graph.entities_of(list(scores)) if self._graph is not None and scores else {}
+        mentioned = self.sources.graph.entities_of(list(scores)) if self.sources.graph is not None and scores else {}
         entities = {entity.id: entity for named in mentioned.values() for entity in named}
         relations: dict[str, Relation] = {}
-        if self._graph is not None and entities:
+        if self.sources.graph is not None and entities:
             ids = list(entities)
-            relations |= {r.id: r for r in self._graph.find_relations(head_ids=ids, tail_ids=ids, limit=_MOST_RELATIONS)}
+            relations |= {r.id: r for r in self.sources.graph.find_relations(head_ids=ids, tail_ids=ids, limit=_MOST_RELATIONS)}
         entities |= {one.record.id: one.record for one in graph.entities}
         relations |= {one.record.id: one.record for one in graph.relations}
         ranked = self._ranked_relations(question, list(relations.values()), entities, scores, fused)[:k]

@@ -1,13 +1,13 @@
 """Strategy "keyword": the chunks that share words with the question."""
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from resources.graph.base import GraphStore
+from resources.options import Options
 from resources.records import Subgraph
-from resources.texts.base import TextStore
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import Retriever
 from retrico_assets.query.retrievers.ranking import around_chunks
+from retrico_assets.query.sources import Need
 
 
 class KeywordOptions(Options):
@@ -26,22 +26,9 @@ class KeywordRetriever(Retriever):
     name: ClassVar[str] = "keyword"
     needs: ClassVar[frozenset[Need]] = frozenset(("graph", "texts"))
     options = KeywordOptions
+    config: KeywordOptions
 
-    def __init__(
-        self, graph: GraphStore, texts: TextStore, *, source: Literal["texts", "graph"] = "texts", expand: bool = True
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._source = source
-        self._expand = expand
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: KeywordOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        return cls(sources.graph, sources.texts, source=options.source, expand=options.expand)
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
-        search = self._texts.search if self._source == "texts" else self._graph.search_chunks
+    def search(self, question: Question, k: int) -> Subgraph:
+        search = self.texts.search if self.config.source == "texts" else self.graph.search_chunks
         chunks = search(question.text, k)
-        return around_chunks(question.text, chunks, self._graph, k) if self._expand else Subgraph(chunks=tuple(chunks[:k]))
+        return around_chunks(question.text, chunks, self.graph, k) if self.config.expand else Subgraph(chunks=tuple(chunks[:k]))

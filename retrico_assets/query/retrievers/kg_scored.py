@@ -2,22 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
-from resources.errors import SettingsError, StoreError
+from resources.errors import SettingsError
 from resources.graph.base import GraphStore
-from resources.models.llm.client import ChatModel
+from resources.options import Options
 from resources.records import Relation, Scored, Subgraph
 from resources.text.names import identity_key
-from resources.texts.base import TextStore
 from retrico_assets.graph.identity import relation_id
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.question.triple_patterns import TriplePattern, patterns_by_llm, patterns_by_rule, resolve_patterns
-from retrico_assets.query.retrievers.base import MOST_RESULTS, Need, Options, Retriever, Sources, TripleScorer
+from retrico_assets.query.retrievers.base import MOST_RESULTS, Retriever
 from retrico_assets.query.retrievers.ranking import stating_chunks, unit
+from retrico_assets.query.sources import Need, Sources, TripleScorer
 
 _CANDIDATES = 200
 _MOST_FETCHED = 2_000
@@ -72,35 +72,18 @@ class KGScoredRetriever(Retriever):
     needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts"))
     wants: ClassVar[frozenset[Need]] = frozenset(("llm", "kg"))
     options = KGScoredOptions
+    config: KGScoredOptions
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        texts: TextStore,
-        *,
-        llm: ChatModel | None = None,
-        kg: TripleScorer | None = None,
-        options: KGScoredOptions | None = None,
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._options = options or KGScoredOptions()
-        if self._options.patterns == "llm" and llm is None:
+    def __init__(self, sources: Sources, config: KGScoredOptions | None = None) -> None:
+        super().__init__(sources, config)
+        if self.config.patterns == "llm" and sources.llm is None:
             raise SettingsError(
-                'strategy "kg_scored" has patterns: llm, but there is no language model; add models.llm, or use rule'
+                'Strategy "kg_scored" has patterns: llm, but there is no language model. Set models.llm, or use rule.'
             )
-        self._llm = None if self._options.patterns == "rule" else llm
-        self._kg = kg
+        self._llm = None if self.config.patterns == "rule" else sources.llm
+        self._kg = sources.kg
 
-    @classmethod
-    def from_sources(cls, sources: Sources, options: KGScoredOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        return cls(sources.graph, sources.texts, llm=sources.llm, kg=sources.kg, options=options)
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
-        if question.fault is not None:
-            raise StoreError(question.fault)
+    def search(self, question: Question, k: int) -> Subgraph:
         if not identity_key(question.text):
             return Subgraph()
         patterns = self._patterns(question)
@@ -111,23 +94,23 @@ class KGScoredRetriever(Retriever):
         return self._result(_best_of_each(matches)[:k], k)
 
     def _patterns(self, question: Question) -> list[TriplePattern]:
-        labels = _relation_labels(self._graph)
+        labels = _relation_labels(self.graph)
         if self._llm is None:
             return patterns_by_rule(question, labels)
-        named = patterns_by_llm(question, self._llm, labels, self._graph.entity_types())
-        return resolve_patterns(named, self._graph, labels)
+        named = patterns_by_llm(question, self._llm, labels, self.graph.entity_types())
+        return resolve_patterns(named, self.graph, labels)
 
     def _stated(self, patterns: Sequence[TriplePattern]) -> list[list[_Match]]:
         """For each pattern the relations of the graph that fit it best."""
-        candidates = _find(patterns, self._graph, max(_CANDIDATES, 2 * self._options.per_pattern))
+        candidates = _find(patterns, self.graph, max(_CANDIDATES, 2 * self.config.per_pattern))
         different = list({relation.id: relation for found in candidates for relation in found}.values())
         scored = self._scored(different)
         stated = []
         for pattern, found in zip(patterns, candidates, strict=True):
             matches = [_Match(*scored[relation.id]) for relation in found]
             weighed = [replace(match, score=match.score * _weight(pattern, match.relation.label)) for match in matches]
-            kept = sorted((match for match in weighed if match.score >= self._options.min_score), key=lambda m: m.order)
-            stated.append(kept[: self._options.per_pattern])
+            kept = sorted((match for match in weighed if match.score >= self.config.min_score), key=lambda m: m.order)
+            stated.append(kept[: self.config.per_pattern])
         return stated
 
     def _scored(self, relations: Sequence[Relation]) -> dict[str, tuple[Relation, float]]:
@@ -148,13 +131,13 @@ class KGScoredRetriever(Retriever):
         different = {triple for guessed in guesses for triple in guessed}
         if not different:
             return []
-        known = _known(different, self._graph)
-        present = {entity.id for entity in self._graph.find_entities(ids=sorted({t[i] for t in different for i in (0, 2)}))}
+        known = _known(different, self.graph)
+        present = {entity.id for entity in self.graph.find_entities(ids=sorted({t[i] for t in different for i in (0, 2)}))}
         matches = []
         for pattern, group, guessed in zip(patterns, stated, guesses, strict=True):
             ceiling = min((match.score for match in group), default=1.0)
             news = [t for t in guessed if t not in known and t[0] in present and t[2] in present]
-            for triple in sorted(news, key=lambda t: (-guessed[t], t))[: self._options.predictions]:
+            for triple in sorted(news, key=lambda t: (-guessed[t], t))[: self.config.predictions]:
                 score = guessed[triple] * min(_weight(pattern, triple[1]), ceiling)
                 matches.append(_Match(_relation(triple, guessed[triple]), score, predicted=True))
         return matches
@@ -163,18 +146,18 @@ class KGScoredRetriever(Retriever):
         """Plausible completions of a pattern with one open end, with the model's score."""
         heads: Sequence[str | None] = pattern.head_ids or ()
         tails: Sequence[str | None] = pattern.tail_ids or ()
-        if pattern.tail_ids is None and self._options.predict_tails:
+        if pattern.tail_ids is None and self.config.predict_tails:
             tails = (None,)
-        elif pattern.head_ids is None and self._options.predict_heads:
+        elif pattern.head_ids is None and self.config.predict_heads:
             heads = (None,)
         else:
             return {}
-        wanted = self._options.predictions + _CANDIDATES  # those that are stated already are left out afterwards
+        wanted = self.config.predictions + _CANDIDATES  # those that are stated already are left out afterwards
         guessed: dict[Triple, float] = {}
         for head, label, tail in ((h, label, t) for h in heads for label in pattern.labels or () for t in tails):
             for *ends, score in kg.predict(head, label, tail, wanted):
                 triple = (ends[0], ends[1], ends[2])
-                if unit(score) >= self._options.prediction_threshold and triple[0] != triple[2]:
+                if unit(score) >= self.config.prediction_threshold and triple[0] != triple[2]:
                     guessed[triple] = unit(score)
         return guessed
 
@@ -186,9 +169,9 @@ class KGScoredRetriever(Retriever):
                 scores.setdefault(end, found.score)
         if not scores:
             return Subgraph()
-        entities = {entity.id: entity for entity in self._graph.find_entities(ids=list(scores))}
+        entities = {entity.id: entity for entity in self.graph.find_entities(ids=list(scores))}
         ranked = tuple(Scored(entities[id], scores[id]) for id in scores if id in entities)
-        return Subgraph(ranked, relations, stating_chunks(relations, {}, self._texts, self._graph, k))
+        return Subgraph(ranked, relations, stating_chunks(relations, {}, self.texts, self.graph, k))
 
 
 def _relation_labels(graph: GraphStore) -> dict[str, int]:

@@ -1,26 +1,22 @@
 """Strategy "pagerank": a walk over the whole graph that keeps coming back to what the question is about."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from resources.errors import StoreError
-from resources.graph.base import GraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.options import Options
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
-from resources.texts.base import TextStore
-from resources.vectors.base import VectorStore
 from retrico_assets.embeddings.sync import CHUNK_INDEX, RELATION_INDEX
 from retrico_assets.graph.entity_graph import EntityGraph
 from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.query.question.names import known_names
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import Retriever
 from retrico_assets.query.retrievers.meaning import embed_texts, search_index
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, with_ends
+from retrico_assets.query.sources import Need
 
 _STEPS = 20
 """Of the power iteration: with a damping of 0.5 what is left is below a millionth."""
@@ -55,46 +51,21 @@ class PageRankRetriever(Retriever):
     name: ClassVar[str] = "pagerank"
     needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts", "vectors", "embedder"))
     options = PageRankOptions
+    config: PageRankOptions
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        texts: TextStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        options: PageRankOptions,
-        cache: Path | None = None,
-    ) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._vectors = vectors
-        self._embedder = embedder
-        self._options = options
-        self._cache = cache
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: PageRankOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        assert sources.vectors is not None
-        assert sources.embedder is not None
-        return cls(sources.graph, sources.texts, sources.vectors, sources.embedder, options, sources.cache)
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
-        if question.fault is not None:
-            raise StoreError(question.fault)
+    def search(self, question: Question, k: int) -> Subgraph:
         if not question.text.strip():
             return Subgraph()
-        whole = current_entity_graph(self._graph, self._texts, self._cache)
+        whole = current_entity_graph(self.graph, self.texts, self.sources.cache)
         seeds = self._seeds(question, whole)
         if not seeds.any():
             return Subgraph()
-        shares = whole.walk(seeds / seeds.sum(), self._options.damping, _STEPS)
+        shares = whole.walk(seeds / seeds.sum(), self.config.damping, _STEPS)
         entities, relations = self._entities_and_relations(question, whole, shares, k)
         return Subgraph(entities, relations, self._chunks(question, whole, shares, k))
 
     def _seeds(self, question: Question, whole: EntityGraph) -> np.ndarray:
-        options = self._options
+        options = self.config
         kinds = (
             (options.name_weight, self._names),
             (options.triple_weight, self._triples),
@@ -132,19 +103,19 @@ class PageRankRetriever(Retriever):
 
     def _triples(self, question: Question, whole: EntityGraph) -> np.ndarray:
         seeds = np.zeros(whole.transition.shape[0])
-        hits = search_index(self._vectors, self._embedder, RELATION_INDEX, [question.text], self._options.triples)[0]
+        hits = search_index(self.vectors, self.embedder, RELATION_INDEX, [question.text], self.config.triples)[0]
         for hit in hits:
-            if hit.score >= self._options.triple_score and hit.record in whole.relation_number:
+            if hit.score >= self.config.triple_score and hit.record in whole.relation_number:
                 for node in whole.ends[whole.relation_number[hit.record]]:
                     seeds[node] += hit.score / max(whole.frequency[node], 1.0)
         return seeds
 
     def _similar_chunks(self, question: Question, whole: EntityGraph) -> np.ndarray:
-        hits = search_index(self._vectors, self._embedder, CHUNK_INDEX, [question.text], self._options.chunks)[0]
+        hits = search_index(self.vectors, self.embedder, CHUNK_INDEX, [question.text], self.config.chunks)[0]
         return _chunk_seeds(whole, [(hit.record, hit.score) for hit in hits])
 
     def _worded_chunks(self, question: Question, whole: EntityGraph) -> np.ndarray:
-        hits = self._texts.search(question.text, self._options.chunks)
+        hits = self.texts.search(question.text, self.config.chunks)
         return _chunk_seeds(whole, [(hit.record.id, hit.score) for hit in hits])
 
     def _entities_and_relations(
@@ -152,7 +123,7 @@ class PageRankRetriever(Retriever):
     ) -> tuple[tuple[Scored[Entity], ...], tuple[Scored[Relation], ...]]:
         ids = whole.entity_ids
         best = {ids[node]: float(shares[node]) for node in _best(shares[: len(ids)], 3 * k)}
-        around = self._graph.neighbourhood(list(best), 0, limit=len(best))
+        around = self.graph.neighbourhood(list(best), 0, limit=len(best))
         most = max(best.values(), default=1.0)
         score = RelationScorer(question.text)
         relations = ranked_relations(
@@ -165,12 +136,12 @@ class PageRankRetriever(Retriever):
     def _chunks(self, question: Question, whole: EntityGraph, shares: np.ndarray, k: int) -> tuple[Scored[Chunk], ...]:
         of_chunks = shares[whole.first_chunk :]
         best = {whole.chunk_ids[place]: float(of_chunks[place]) for place in _best(of_chunks, 3 * k)}
-        vectors = self._vectors.get(CHUNK_INDEX, list(best))
-        asked = embed_texts(self._embedder, [question.text])[0]
+        vectors = self.vectors.get(CHUNK_INDEX, list(best))
+        asked = embed_texts(self.embedder, [question.text])[0]
         for id, vector in vectors.items():
-            best[id] *= 1 + self._options.similarity * max(float(vector @ asked), 0.0)
+            best[id] *= 1 + self.config.similarity * max(float(vector @ asked), 0.0)
         ids = sorted(best, key=lambda id: (-best[id], id))[:k]
-        stored = self._texts.get_chunks(ids)
+        stored = self.texts.get_chunks(ids)
         return tuple(Scored(stored[id], best[id]) for id in ids if id in stored)
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from resources.errors import StoreError
-from resources.graph.base import GraphStore
+from resources.options import Options
 from resources.records import Chunk, Entity, Path, Relation, Scored, Subgraph
-from resources.texts.base import TextStore
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
-from retrico_assets.query.retrievers.entity import EntityRetriever
+from retrico_assets.query.retrievers.base import Retriever
+from retrico_assets.query.retrievers.entity import EntityOptions, EntityRetriever
 from retrico_assets.query.retrievers.ranking import Item, RelationScorer, once, unit, with_ends
+from retrico_assets.query.sources import Need
 
 _MENTION_WEIGHT = 0.1
 _MOST_JOINED = 100
@@ -56,35 +55,23 @@ class PathRetriever(Retriever):
     name: ClassVar[str] = "path"
     needs: ClassVar[frozenset[Need]] = frozenset(("names", "graph", "texts"))
     options = PathOptions
+    config: PathOptions
 
-    def __init__(self, graph: GraphStore, texts: TextStore, options: PathOptions | None = None) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._options = options or PathOptions()
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: PathOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        return cls(sources.graph, sources.texts, options)
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
-        if question.fault is not None:
-            raise StoreError(question.fault)
-        pairs = _pairs(question, self._options.max_pairs)
+    def search(self, question: Question, k: int) -> Subgraph:
+        pairs = _pairs(question, self.config.max_pairs)
         if not pairs:
-            return EntityRetriever(self._graph, self._texts, hops=1).retrieve(question, k)
+            return EntityRetriever(self.sources, EntityOptions(hops=1)).retrieve(question, k)
         paths = self._paths(question, pairs)
         relations = _best_first(relation for path in paths for step in path.steps for relation in step)[:k]
         entities = _best_first(Scored(entity, path.score) for path in paths for entity in path.entities)
         return Subgraph(with_ends(entities, relations, k), tuple(relations), self._chunks(paths, k))
 
     def _paths(self, question: Question, pairs: Sequence[tuple[str, str]]) -> list[_ScoredPath]:
-        found = [p for some in self._graph.shortest_paths(pairs, self._options.max_length, self._options.paths) for p in some]
+        found = [p for some in self.graph.shortest_paths(pairs, self.config.max_length, self.config.paths) for p in some]
         if not found:
             return []
         on_paths = sorted({entity.id for path in found for entity in path.entities})
-        among = self._graph.neighbourhood(on_paths, 0, limit=len(on_paths)).relations
+        among = self.graph.neighbourhood(on_paths, 0, limit=len(on_paths)).relations
         joining: dict[frozenset[str], dict[str, Relation]] = {}
         for relation in (*among, *(relation for path in found for relation in path.relations)):
             joining.setdefault(frozenset((relation.head_id, relation.tail_id)), {})[relation.id] = relation
@@ -94,18 +81,18 @@ class PathRetriever(Retriever):
 
     def _chunks(self, paths: Sequence[_ScoredPath], k: int) -> tuple[Scored[Chunk], ...]:
         best: dict[str, float] = {}
-        if self._options.chunk_source != "entity":
+        if self.config.chunk_source != "entity":
             _raise(best, _stating(paths))
-        if self._options.chunk_source != "relation":
+        if self.config.chunk_source != "relation":
             _raise(best, self._mentioning(paths, k))
         ids = sorted(best, key=lambda id: -best[id])[:k]  # equal ones stay in the order of the path
-        stored = self._texts.get_chunks(ids) if ids else {}
+        stored = self.texts.get_chunks(ids) if ids else {}
         return tuple(Scored(stored[id], best[id]) for id in ids if id in stored)
 
     def _mentioning(self, paths: Sequence[_ScoredPath], k: int) -> Iterator[tuple[str, float]]:
         scores: dict[str, float] = {}
         _raise(scores, ((entity.id, path.score) for path in paths for entity in path.entities))
-        for entity_id, chunks in self._graph.chunks_of(list(scores), limit=k).items():
+        for entity_id, chunks in self.graph.chunks_of(list(scores), limit=k).items():
             for place, found in enumerate(chunks, 1):
                 yield found.record.id, _MENTION_WEIGHT * scores[entity_id] * unit(found.score) / place
 

@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from resources.graph.base import GraphStore
-from resources.models.llm.client import ChatModel
+from resources.options import Options
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.text.characters import is_blank
-from resources.texts.base import TextStore
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Need, Options, Retriever, Sources
+from retrico_assets.query.retrievers.base import Retriever
 from retrico_assets.query.retrievers.ranking import ranked_relations, with_ends
+from retrico_assets.query.sources import Need
 from retrico_assets.query.tools.loop import converse, most_frequent, opening
 from retrico_assets.query.tools.toolbox import Found, Toolbox
 
@@ -40,39 +39,27 @@ class ToolRetriever(Retriever):
     needs: ClassVar[frozenset[Need]] = frozenset(("graph", "texts", "llm"))
     wants: ClassVar[frozenset[Need]] = frozenset(("names",))
     options = ToolOptions
+    config: ToolOptions
 
-    def __init__(self, graph: GraphStore, texts: TextStore, llm: ChatModel, options: ToolOptions | None = None) -> None:
-        self._graph = graph
-        self._texts = texts
-        self._llm = llm
-        self._options = options or ToolOptions()
-
-    @classmethod
-    def from_sources(cls, sources: Sources, options: ToolOptions) -> Self:
-        assert sources.graph is not None
-        assert sources.texts is not None
-        assert sources.llm is not None
-        return cls(sources.graph, sources.texts, sources.llm, options)
-
-    def retrieve(self, question: Question, k: int) -> Subgraph:
+    def search(self, question: Question, k: int) -> Subgraph:
         """As the base says. LLMError when the model fails; StoreError when the graph store has no query language.
 
         A question without a visible character is not asked.
         """
         if is_blank(question.text):
             return Subgraph()
-        self._graph.query("RETURN 1 AS one")  # without a language, every graph tool would fail
-        entity_types, relation_types = self._graph.entity_types(), self._graph.relation_labels()
+        self.graph.query("RETURN 1 AS one")  # without a language, every graph tool would fail
+        entity_types, relation_types = self.graph.entity_types(), self.graph.relation_labels()
         toolbox = Toolbox(
-            self._graph,
-            self._texts,
-            self._options.max_rows,
-            self._options.max_characters,
+            self.graph,
+            self.texts,
+            self.config.max_rows,
+            self.config.max_characters,
             most_frequent(entity_types),
             most_frequent(relation_types),
         )
         messages = opening(question.text, question.entities, entity_types, relation_types)
-        last_message = converse(self._llm, toolbox, messages, self._options.max_rounds)
+        last_message = converse(self.llm, toolbox, messages, self.config.max_rounds)
         return self._result(toolbox.found, last_message, k)
 
     def _result(self, found: Sequence[Found], last_message: str, k: int) -> Subgraph:
@@ -80,7 +67,7 @@ class ToolRetriever(Retriever):
         entities: list[Scored[Entity]] = []
         relations: tuple[Scored[Relation], ...] = ()
         if entity_scores:
-            among = self._graph.neighbourhood(list(entity_scores), 0, limit=len(entity_scores))
+            among = self.graph.neighbourhood(list(entity_scores), 0, limit=len(entity_scores))
             scored = [(r, relation_scores[r.id]) for r in among.relations if r.id in relation_scores]
             relations = ranked_relations(scored, k)
             known = [Scored(entity, entity_scores[entity.id]) for entity, _ in among.entities]
@@ -98,7 +85,7 @@ class ToolRetriever(Retriever):
         best = max(total.values(), default=0.0)
         total.update((id, best + 1 / place) for place, id in enumerate(_named(total, last_message), 1))
         ids = sorted(total, key=lambda id: (-total[id], id))[: 2 * k]  # some may be gone from the text store
-        stored = self._texts.get_chunks(ids)
+        stored = self.texts.get_chunks(ids)
         return tuple(Scored(stored[id], total[id]) for id in ids if id in stored)[:k]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from resources.errors import SettingsError
 from retrico_assets.cli.query import read_options, read_weights, strategy_lines
-from retrico_assets.query.retrievers.base import RETRIEVERS, check_options
+from retrico_assets.query.retrievers.base import check_options, known_strategies
 
 
 def test_options_are_read_by_strategy():
@@ -45,7 +45,7 @@ def test_weights_are_numbers_by_strategy():
 
 def test_every_strategy_says_in_a_line_what_it_does():
     lines = list(strategy_lines())
-    assert [name for name, _, _ in lines] == list(RETRIEVERS)
+    assert [name for name, _, _ in lines] == list(known_strategies())
     assert all(about and "\n" not in about and "`" not in about for _, about, _ in lines)
     assert "hops=2" in {name: options for name, _, options in lines}["entity"]
 

@@ -13,7 +13,8 @@ from retrico_assets.kg.train import train_model
 from retrico_assets.kg.triples import divide, read_graph
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
+from retrico_assets.query.sources import Sources
 from tests.support.kg_worlds import PLAN, UNSTATED, true_triples
 from tests.support.query_world import facts
 

@@ -232,7 +232,7 @@ class Probe(retriever.Retriever):
 
 @pytest.fixture
 def probe(monkeypatch):
-    monkeypatch.setitem(retriever.RETRIEVERS, "probe", f"{__name__}:Probe")
+    monkeypatch.setitem(retriever.known_strategies(), "probe", f"{__name__}:Probe")
     monkeypatch.setattr(Probe, "seen", [])
     return Probe.seen
 

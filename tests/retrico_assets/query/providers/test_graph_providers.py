@@ -23,8 +23,8 @@ from retrico_assets.query.providers.rule import (
     serving_providers,
 )
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources
 from retrico_assets.query.retrievers.graph import GraphRetriever
+from retrico_assets.query.sources import Sources
 from retrico_assets.settings import load_settings
 from tests.support.query_world import documents, small_world
 

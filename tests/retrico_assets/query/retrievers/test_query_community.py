@@ -8,8 +8,9 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
 from retrico_assets.query.retrievers.community import CommunityRetriever
+from retrico_assets.query.sources import Sources
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, id_of, names, opened, tell, triples
 from tests.support.query_world import WordEmbedder
 

@@ -9,7 +9,8 @@ from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, check_options, make_retriever
+from retrico_assets.query.retrievers.base import check_options, make_retriever
+from retrico_assets.query.sources import Sources
 from tests.support.query_world import WordEmbedder, empty_graph, facts, fill
 
 CAREER = facts(

@@ -14,8 +14,9 @@ from retrico_assets.query.providers.live_triples import KnowledgeTools, Knowledg
 from retrico_assets.query.providers.project_graph import ProjectGraphProvider
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
 from retrico_assets.query.retrievers.hybrid import HybridRetriever, fuse_streams
+from retrico_assets.query.sources import Sources
 from tests.support.query_world import small_world
 
 QUESTION = "Where was Albert Einstein born?"

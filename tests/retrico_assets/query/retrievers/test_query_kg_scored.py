@@ -9,8 +9,9 @@ from resources.errors import LLMError, SettingsError, StoreError
 from retrico_assets.query.answer import answer
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
 from retrico_assets.query.retrievers.kg_scored import KGScoredRetriever
+from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, fact_id, id_of, names, opened, scores, tell, triples
 

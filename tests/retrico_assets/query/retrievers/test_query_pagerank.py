@@ -11,7 +11,8 @@ from retrico_assets.graph.entity_graph import build_entity_graph, title_keys
 from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
+from retrico_assets.query.sources import Sources
 from tests.support.query_world import small_world
 
 

@@ -14,19 +14,13 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, ENTITY_INDEX, sync_index
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import (
-    RETRIEVERS,
-    Sources,
-    check_limits,
-    check_strategies,
-    make_retriever,
-    retriever_class,
-)
+from retrico_assets.query.retrievers.base import check_limits, check_strategies, known_strategies, make_retriever, retriever_class
 from retrico_assets.query.retrievers.ranking import fit, words_of
+from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import calls, chat_model, says, scripted_llm
 from tests.support.query_world import WordEmbedder, documents, empty_graph, fill, small_world
 
-STRATEGIES = sorted(RETRIEVERS)
+STRATEGIES = known_strategies()
 BY_MEANING = ("chunk_embedding", "community", "entity_embedding", "hybrid", "pagerank")
 TOLD_BY_A_MODEL = {"tool"}
 """What these find is what a scripted model looks up, whatever is asked. They need a store with a query language."""

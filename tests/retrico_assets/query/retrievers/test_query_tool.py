@@ -9,7 +9,8 @@ from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
+from retrico_assets.query.sources import Sources
 from retrico_assets.query.tools.loop import MOST_CALLS
 from retrico_assets.query.tools.registry import register_tool, unregister_tool
 from retrico_assets.query.tools.show import show

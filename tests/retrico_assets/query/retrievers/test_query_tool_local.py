@@ -5,7 +5,8 @@ import pytest
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.question.question import Question
-from retrico_assets.query.retrievers.base import Sources, make_retriever
+from retrico_assets.query.retrievers.base import make_retriever
+from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import chat_model, says, scripted_llm
 from tests.support.local_llm import NEEDS_LOCAL_LLM, local_llm
 from tests.support.query_world import WordEmbedder, empty_graph, fill
