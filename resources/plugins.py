@@ -54,7 +54,7 @@ def plugin(kind: str, name: str, base: type[P]) -> type[P]:
     module, _, attribute = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(f"{reference!r} can't be imported: {error}. Correct the name, or install its package.") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise SettingsError(f"{reference!r} is not a subclass of {base.__module__}:{base.__name__}. Extend that class.")

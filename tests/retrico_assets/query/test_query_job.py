@@ -10,13 +10,14 @@ import pytest
 from resources.dagster_resources import ModelsResource
 from resources.errors import ExtractionError
 from resources.models.rerankers.cross_encoder import EmbedderReranker
+from resources.records import Subgraph
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import answer
 from retrico_assets.query.answering.render import to_json
 from retrico_assets.query.job import listening, query_job
 from retrico_assets.query.options import FusionOptions, QueryOptions
 from retrico_assets.query.plan import plan_for_project
-from retrico_assets.query.retrievers import base as retriever
+from retrico_assets.query.retrievers.base import Retriever
 from tests.support.llm_stub import chat_model, says, scripted_llm
 from tests.support.query_resources import Models, Unreachable, metadata, run_query
 
@@ -98,12 +99,12 @@ def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"strategies": ["nope"]}, ["'nope'", "known are"]),
+        ({"strategies": ["nope"]}, ["'nope'", "Known strategies"]),
         ({"strategies": []}, ["must be a list"]),
         ({"top_k": 0}, ["top_k is 0", "between 1 and 1000"]),
         ({"hops": -1}, ["hops is -1", "between 0 and 10"]),
-        ({"options": {"entity": {"hopz": 2}}}, ["'entity'", "hopz", "unknown option", "known options", "hops"]),
-        ({"options": {"entity": {"hops": "far"}}}, ["'entity'", "hops", "integer"]),
+        ({"options": {"entity": {"hopz": 2}}}, ["entity.hopz is an unknown key", "hops"]),
+        ({"options": {"entity": {"hops": "far"}}}, ["entity.hops", "'far'", "whole number"]),
         ({"options": {"path": {}}}, ["options for 'path'", "selected strategies are entity, pagerank"]),
         ({"fusion": "magic"}, ["fusion.method", "intersection"]),
         ({"weights": {"oracle": 1}}, ["'oracle'", "pagerank"]),
@@ -212,34 +213,31 @@ def test_a_reranker_that_can_not_be_loaded_leaves_the_fused_ranking(run, project
     assert "no weights" in metadata(result, "rerank")["errors"]
 
 
-class Probe(retriever.Retriever):
-    """Says which sources it was given."""
+class Probe(Retriever):
+    """Records which sources it is given."""
 
     name = "probe"
     needs = frozenset(("graph",))
     wants = frozenset(("names", "vectors", "llm", "kg"))
     seen: ClassVar[list] = []
 
-    @classmethod
-    def from_sources(cls, sources, options):
-        cls.seen.append(sources)
-        return cls()
+    def search(self, question, k):
+        self.seen += [self.sources, question]
+        return Subgraph()
 
-    def retrieve(self, question, k):
-        self.seen.append(question)
-        return retriever.Subgraph()
+
+PROBE = f"{__name__}:Probe"
 
 
 @pytest.fixture
 def probe(monkeypatch):
-    monkeypatch.setitem(retriever.known_strategies(), "probe", f"{__name__}:Probe")
     monkeypatch.setattr(Probe, "seen", [])
     return Probe.seen
 
 
 def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
     with scripted_llm(says("hello")) as stub:
-        result = run(strategies=["probe"], llm=chat_model(stub.base_url, "m"))
+        result = run(strategies=[PROBE], llm=chat_model(stub.base_url, "m"))
     sources, question = probe
     assert (sources.graph, sources.vectors, sources.texts, sources.embedder) == (world.graph, world.vectors, None, None)
     assert sources.llm.model == "m"
@@ -249,7 +247,7 @@ def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
 
 
 def test_a_want_that_can_not_be_opened_is_left_out(run, probe):
-    result = run(strategies=["probe"], stores={"vector_store": Unreachable()})
+    result = run(strategies=[PROBE], stores={"vector_store": Unreachable()})
     assert probe[0].vectors is None
     assert result.output_for_node("reason")["errors"] == []
 

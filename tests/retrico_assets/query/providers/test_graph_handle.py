@@ -11,6 +11,10 @@ from retrico_assets.query.providers.rule import check_retrieval
 from retrico_assets.settings import load_settings
 
 
+def check(settings, file=None):
+    check_retrieval(settings.retrieval_facts, settings.query.strategies, file)
+
+
 @pytest.fixture
 def project(tmp_path):
     def load(*entries, **more):
@@ -72,10 +76,10 @@ def test_no_documents_stand_beside_a_handle(project):
 
 def test_documents_alone_may_have_a_strategy_that_exists(project):
     settings = project({"name": "handbook", "strategy": "hybrid"}, {"name": "letters", "strategy": "keyword"})
-    check_retrieval(settings)
+    check(settings)
     assert strategies_of(settings.retrieval.knowledge) == ("hybrid", "keyword")
-    with pytest.raises(SettingsError, match=r"mine\.yaml: unknown strategy 'hybird'"):
-        check_retrieval(project({"name": "handbook", "strategy": "hybird"}), Path("mine.yaml"))
+    with pytest.raises(SettingsError, match=r"mine\.yaml: Unknown strategy 'hybird'"):
+        check(project({"name": "handbook", "strategy": "hybird"}), Path("mine.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -93,5 +97,5 @@ def test_two_entries_of_one_name_are_refused(project):
 
 def test_strategies_of_the_project_may_not_contradict_the_handle(project):
     handle = {"name": "graph", "type": "graph"}
-    with pytest.raises(SettingsError, match=r"query\.strategies is \['keyword'\].*graph handle 'graph'.*remove one"):
-        check_retrieval(project(handle, query={"strategies": ["keyword"]}))
+    with pytest.raises(SettingsError, match=r"query\.strategies is \['keyword'\].*graph handle 'graph'.*Remove one"):
+        check(project(handle, query={"strategies": ["keyword"]}))

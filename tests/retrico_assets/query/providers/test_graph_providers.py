@@ -11,6 +11,7 @@ from resources.errors import GraphCapabilityError, SettingsError, StoreError
 from resources.frames import chunks_frame, documents_frame, entities_frame, relations_frame
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
 from resources.records import Chunk, Document, Mention, RelationMention, Subgraph
+from resources.texts import open_text_store
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.in_memory import InMemoryProvider
 from retrico_assets.query.providers.live_triples import KnowledgeTools
@@ -62,6 +63,10 @@ def no_neo4j_uri(monkeypatch):
     monkeypatch.delenv("NEO4J_URI", raising=False)
 
 
+def check(settings, file=None):
+    check_retrieval(settings.retrieval_facts, settings.query.strategies, file)
+
+
 @pytest.fixture
 def project(tmp_path):
     def load(*parts, **retrieval):
@@ -86,7 +91,7 @@ def world(tmp_path):
 
 
 def names(settings):
-    return [provider.name for provider in serving_providers(settings)]
+    return [provider.name for provider in serving_providers(settings.retrieval_facts)]
 
 
 def facts(found):
@@ -148,9 +153,10 @@ def test_without_a_uri_nothing_is_said_of_a_missing_driver(project, monkeypatch,
 
 
 def test_two_that_are_no_defaults_are_an_error_that_names_them(project):
-    for check in (serving_providers, check_retrieval, require_graph):
-        with pytest.raises(SettingsError, match=r"2 graph providers claim this project: neo4j, falkordb.*graph_providers"):
-            check(project(**URI))
+    settings = project(**URI)
+    for refuse in (serving_providers, require_graph, lambda facts: check_retrieval(facts, None)):
+        with pytest.raises(SettingsError, match=r"2 graph providers claim this project: .*graph_providers"):
+            refuse(settings.retrieval_facts)
 
 
 def test_the_error_of_two_claimants_has_a_way_out(project):
@@ -161,28 +167,28 @@ def test_the_error_of_two_claimants_has_a_way_out(project):
 def test_a_users_own_provider_drops_the_defaults(project):
     assert names(project(MEMORY, graph_providers=["in-memory", "knowledge-tools", MINE])) == ["mine"]
     with pytest.raises(SettingsError, match="3 graph providers claim this project: mine, other, neo4j"):
-        check_retrieval(project(MEMORY, graph_providers=[MINE, OTHER, "neo4j"], **URI))
+        check(project(MEMORY, graph_providers=[MINE, OTHER, "neo4j"], **URI))
 
 
 @pytest.mark.parametrize("name", ["neo5j", "no.such.module:X", f"{__name__}:Nothing", "json:loads", "os:", ":x"])
 def test_what_is_no_provider_is_refused(project, name):
     with pytest.raises(SettingsError, match=r"retrieval\.graph_providers"):
-        check_retrieval(project(graph_providers=[name]))
+        check(project(graph_providers=[name]))
 
 
 def test_an_unknown_source_is_refused_with_the_known(project):
-    with pytest.raises(SettingsError, match="unknown source 'knowlege-tools'; known are: corpus, falkordb"):
-        check_retrieval(project(sources=["knowlege-tools"]))
+    with pytest.raises(SettingsError, match=r"unknown source 'knowlege-tools'\. Known sources: corpus, falkordb"):
+        check(project(sources=["knowlege-tools"]))
 
 
-def test_graph_retrieval_that_nobody_serves_is_an_error_of_its_own(project):
+def test_graph_retrieval_that_nobody_serves_is_an_error_of_its_own(project, tmp_path):
     settings = project(MEMORY, sources=["neo4j"])
     assert names(settings) == []
-    check_retrieval(settings)  # no mistake by itself: other retrieval does without
+    check(settings)  # no mistake by itself: other retrieval does without
     with pytest.raises(GraphCapabilityError, match=r"none of the graph providers .*in-memory.*claims"):
-        require_graph(settings)
-    with pytest.raises(GraphCapabilityError):
-        GraphRetriever(open_providers(settings, Sources()))
+        require_graph(settings.retrieval_facts)
+    with pytest.raises(GraphCapabilityError), open_text_store("sqlite", tmp_path) as texts:
+        GraphRetriever(Sources(texts=texts, project=settings.retrieval_facts))
 
 
 @pytest.mark.parametrize("uri", ["bolt://me:CANARY@host", "neo4j+s://:CANARY@host"])
@@ -200,7 +206,7 @@ def test_what_is_no_address_of_a_neo4j_server_is_refused(project, uri):
 
 def test_a_password_in_the_environments_uri_is_not_shown(project, monkeypatch):
     monkeypatch.setenv("NEO4J_URI", "bolt://me:CANARY@127.0.0.1:9")
-    (provider,) = open_providers(project(MEMORY), Sources())
+    (provider,) = open_providers(Sources(project=project(MEMORY).retrieval_facts))
     with pytest.raises(StoreError, match="Neo4j database at bolt") as error:
         provider.rank(Question("Ulm"), 3)
     assert "CANARY" not in str(error.value)
@@ -227,7 +233,7 @@ def frames(folder, text="Albert Einstein was born in Ulm.", chunk_id="c1"):
 
 
 def ask_memory(settings, texts, question="Where was Albert Einstein born?"):
-    (provider,) = open_providers(settings, Sources(texts=texts))
+    (provider,) = open_providers(Sources(texts=texts, project=settings.retrieval_facts))
     assert isinstance(provider, InMemoryProvider)
     return graph_ranking([provider], Question(question), 5)
 
@@ -336,7 +342,7 @@ def test_live_triples_and_the_corpus_become_one_ranking(project, world):
     settings = project(sources=["corpus", "knowledge-tools"])
     tools = KnowledgeTools()
     tools.kg_add_triple("Albert Einstein", "played", "Violin")
-    providers = open_providers(settings, Sources(graph=world.graph, texts=world.texts))
+    providers = open_providers(Sources(graph=world.graph, texts=world.texts, project=settings.retrieval_facts))
     found = graph_ranking(providers, Question("Where was Albert Einstein born?"), 20)
     sources = {one.record.label: one.record.properties["source"] for one in found.relations}
     assert sources["played"] == "knowledge-tools"
@@ -345,16 +351,16 @@ def test_live_triples_and_the_corpus_become_one_ranking(project, world):
 
 
 def test_a_store_that_a_caller_gives_serves_without_a_project(world):
-    (provider,) = open_providers(None, Sources(graph=world.graph, texts=world.texts))
+    (provider,) = open_providers(Sources(graph=world.graph, texts=world.texts))
     found = graph_ranking([provider], Question("Where was Albert Einstein born?"), 3)
     assert facts(found)[0] == ("Albert Einstein", "born in", "Ulm")
     assert found.relations[0].record.properties["source"] == "graph"
-    assert open_providers(None, Sources(texts=world.texts)) == ()
+    assert open_providers(Sources(texts=world.texts)) == ()
 
 
 def test_a_provider_without_the_stores_it_needs_says_so_or_is_left_out(project, world):
-    with pytest.raises(SettingsError, match="'falkordb' serves this project and needs graph, texts; give it"):
-        open_providers(project(), Sources())
-    with pytest.raises(SettingsError, match="'in-memory' serves this project and needs texts; give it"):
-        open_providers(project(MEMORY), Sources())
-    assert open_providers(project(), Sources(texts=world.texts), only_if_it_can=True) == ()
+    with pytest.raises(SettingsError, match=r"'falkordb' needs graph, texts\."):
+        open_providers(Sources(project=project().retrieval_facts))
+    with pytest.raises(SettingsError, match="'in-memory' needs texts"):
+        open_providers(Sources(project=project(MEMORY).retrieval_facts))
+    assert open_providers(Sources(texts=world.texts, project=project().retrieval_facts), only_if_it_can=True) == ()

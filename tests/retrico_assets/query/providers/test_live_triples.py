@@ -20,10 +20,11 @@ from retrico_assets.query.providers.live_triples import (
 )
 from retrico_assets.query.providers.rule import graph_ranking
 from retrico_assets.query.question.question import Question
+from retrico_assets.query.sources import Sources
 
 
 def ask(text, k=10):
-    return graph_ranking([KnowledgeToolsProvider()], Question(text), k)
+    return graph_ranking([KnowledgeToolsProvider(Sources())], Question(text), k)
 
 
 def triples(found):
@@ -75,7 +76,7 @@ def test_a_question_without_tokens_matches_nothing(question):
 
 
 def test_what_is_added_after_binding_is_found_by_the_next_retrieval():
-    provider = KnowledgeToolsProvider()
+    provider = KnowledgeToolsProvider(Sources())
     tools = KnowledgeTools()
     question = Question("xylophonist")
     assert graph_ranking([provider], question, 5).relations == ()

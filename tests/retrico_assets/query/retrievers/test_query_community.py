@@ -8,8 +8,8 @@ from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
+from retrico_assets.query.retrievers import community as community_module
 from retrico_assets.query.retrievers.base import make_retriever
-from retrico_assets.query.retrievers.community import CommunityRetriever
 from retrico_assets.query.sources import Sources
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, id_of, names, opened, tell, triples
 from tests.support.query_world import WordEmbedder
@@ -118,8 +118,9 @@ def test_hops_lead_out_of_the_community(sources):
     assert names(ask(sources, question, communities=1, hops=2))[-2:] == ["Heron", "Alder"]
 
 
-def test_of_a_large_community_those_with_most_relations_count(sources):
-    retriever = CommunityRetriever(sources.graph, sources.texts, sources.vectors, sources.embedder, communities=1, limit=3)
+def test_of_a_large_community_those_with_most_relations_count(sources, monkeypatch):
+    monkeypatch.setattr(community_module, "_MOST_MEMBERS", 3)
+    retriever = make_retriever("community", sources, {"communities": 1})
     question = link(Question("birds of prey hunting in the sky"), sources.graph)
     assert set(names(retriever.retrieve(question, 10))) == {"Kestrel", "Falcon", "Merlin"}
     question = link(Question("birds of prey hunting in the sky: Hobby"), sources.graph)
@@ -155,7 +156,7 @@ def test_an_index_of_another_model_is_refused(sources):
 
 def test_options_out_of_range_are_refused(sources):
     for options in ({"hops": -1}, {"communities": 0}, {"level": -1}, {"depth": 1}):
-        with pytest.raises(SettingsError, match=f"options of strategy 'community': {next(iter(options))}"):
+        with pytest.raises(SettingsError, match=f"community.{next(iter(options))}"):
             ask(sources, "birds", **options)
 
 

@@ -56,25 +56,25 @@ def test_a_window_of_dates_is_kept_on_every_hop(career, window, found):  # C22
     "wrong", ["1990s", "90", "2020-13", "2020-02-30", "2020-5", "", " 2020", "2020-01-01T00:00", "٢٠٢٠", [1]]
 )
 def test_a_malformed_date_is_refused_with_its_value_and_the_remedy(wrong):
-    with pytest.raises(SettingsError, match=r"options of strategy 'entity': active_after: ") as raised:
+    with pytest.raises(SettingsError, match=r"entity\.active_after") as raised:
         check_options("entity", {"active_after": wrong})
     if isinstance(wrong, str):
         assert f"{wrong!r} is no date; write it as 2020, 2020-05 or 2020-05-31" in str(raised.value)
 
 
 def test_a_window_that_ends_before_it_begins_is_refused():
-    with pytest.raises(SettingsError, match=r"'entity': active_before \(2019\) is before active_after \(2020\)"):
+    with pytest.raises(SettingsError, match=r"entity: active_before \(2019\) is before active_after \(2020\)"):
         check_options("entity", {"active_after": "2020", "active_before": "2019"})
 
 
 @pytest.mark.parametrize(("option", "value"), [("hops", -1), ("hops", 11), ("hops", "1]-(n) DETACH DELETE n //"), ("limit", 0)])
 def test_numbers_out_of_range_name_the_option(option, value):
-    with pytest.raises(SettingsError, match=f"options of strategy 'entity': {option}: "):
+    with pytest.raises(SettingsError, match=f"entity.{option} is "):
         check_options("entity", {option: value})
 
 
 def test_an_unknown_option_lists_the_known():
-    with pytest.raises(SettingsError, match=r"hop: unknown option; known options: hops, active_after, active_before, limit"):
+    with pytest.raises(SettingsError, match=r"entity\.hop is an unknown key\. Known keys: hops, active_after"):
         check_options("entity", {"hop": 1})
 
 

@@ -119,7 +119,7 @@ def test_an_index_of_another_model_is_refused(sources):
 
 def test_options_out_of_range_are_refused(sources):
     for options in ({"hops": -1}, {"per_mention": 0}, {"min_score": 2}, {"depth": 1}):
-        with pytest.raises(SettingsError, match=f"options of strategy 'entity_embedding': {next(iter(options))}"):
+        with pytest.raises(SettingsError, match=f"entity_embedding.{next(iter(options))}"):
             ask(sources, "Ana?", **options)
 
 

@@ -91,5 +91,5 @@ def test_a_text_that_gives_orders_is_only_found(filled, source):  # OPEN-50
 
 
 def test_an_unknown_source_is_refused():
-    with pytest.raises(SettingsError, match=r"options of strategy 'keyword': source: .*'texts' or 'graph'"):
+    with pytest.raises(SettingsError, match=r"keyword\.source is .* 'texts' or 'graph'"):
         check_options("keyword", {"source": "web"})

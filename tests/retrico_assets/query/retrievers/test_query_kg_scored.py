@@ -10,7 +10,6 @@ from retrico_assets.query.answer import answer
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import make_retriever
-from retrico_assets.query.retrievers.kg_scored import KGScoredRetriever
 from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import chat_model, refuses, says, scripted_llm
 from tests.support.query_stores import GRAPHS, ODD_QUESTIONS, check, fact_id, id_of, names, opened, scores, tell, triples
@@ -242,13 +241,13 @@ def test_a_failing_language_model_fails_the_strategy_unless_the_rule_is_chosen(s
 def test_patterns_by_a_language_model_need_one(stores):
     with pytest.raises(SettingsError, match="patterns: llm, but there is no language model"):
         ask(stores, "Where was Ana Ruiz born?", patterns="llm")
-    with pytest.raises(SettingsError, match=r"options of strategy 'kg_scored': patterns"):
+    with pytest.raises(SettingsError, match=r"kg_scored\.patterns is"):
         ask(stores, "Where was Ana Ruiz born?", patterns="magic")
 
 
 def test_names_that_could_not_be_looked_up_fail_the_strategy(stores):
     with pytest.raises(StoreError, match="graph is down"):
-        KGScoredRetriever(*stores).retrieve(Question("Ana Ruiz", fault="graph is down"), 3)
+        make_retriever("kg_scored", Sources(*stores)).retrieve(Question("Ana Ruiz", fault="graph is down"), 3)
 
 
 @pytest.mark.parametrize("kind", GRAPHS)

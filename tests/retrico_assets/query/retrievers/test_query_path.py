@@ -214,5 +214,5 @@ def test_names_that_could_not_be_looked_up_fail_the_strategy(ways):
     ],
 )
 def test_options_out_of_range_are_refused(option, value):
-    with pytest.raises(SettingsError, match=f"options of strategy 'path': {option}: "):
+    with pytest.raises(SettingsError, match=f"path.{option} is "):
         check_options("path", {option: value})
