@@ -43,9 +43,9 @@ def storable(text: str, replacement: str = "") -> str:
     return text if is_storable(text) else _UNSTORABLE.sub(replacement, text)
 
 
-def printable(text: str) -> str:
-    """The text without control characters other than tab and line feed; lone surrogates become U+FFFD."""
-    return storable(_CONTROL.sub("", text), "\ufffd")
+def printable(text: str, replacement: str = "") -> str:
+    """The text without control characters other than tab and line feed, or with a replacement; lone surrogates become U+FFFD."""
+    return storable(_CONTROL.sub(replacement, text), "\ufffd")
 
 
 def character_start(text: str, place: int, floor: int = 0) -> int:

@@ -12,6 +12,7 @@ from resources.models.llm.client import ChatModel, Reply
 from resources.models.llm.json_text import read_json
 from resources.records import Chunk
 from resources.secrets import mask_secrets
+from resources.text.characters import printable
 from resources.text.tokens import count_tokens
 from retrico_assets.communities.content import Content
 from retrico_assets.query.failures import explain
@@ -173,7 +174,7 @@ def _objects(value: Any) -> list[dict[Any, Any]]:
 
 
 def _line(text: str, longest: int) -> str:
-    line = " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", " ", text).split()).strip("*# ")
+    line = " ".join(printable(text, " ").split()).strip("*# ")
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 

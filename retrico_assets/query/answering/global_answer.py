@@ -21,6 +21,7 @@ from resources.prompting.ask import ask
 from resources.prompting.replies import ModelReply, as_list
 from resources.records import Community
 from resources.secrets import mask_secrets
+from resources.text.characters import printable
 from resources.text.tokens import count_tokens
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, AnswerState
 from retrico_assets.query.failures import Failure, explain
@@ -60,7 +61,6 @@ _REDUCE = (
 )
 _CITED = re.compile(r"(?P<space>\s*)\[(?P<names>g\d+(?:[\s,;]+g\d+)*)\]")
 _JSON = re.compile(r"\s*(?:```\w*\s*)?[{\[]")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _score(value: object) -> float:
@@ -246,7 +246,7 @@ def _ask_batch(question: str, batch: Sequence[Community], llm: ChatModel) -> tup
 
 def _point(item: PointReply, names: Mapping[str, str]) -> Point | None:
     """The point with the ids of its communities; None if it has no text or does not help."""
-    text = " ".join(_CITED.sub("", _CONTROLS.sub(" ", item.text)).split())
+    text = " ".join(_CITED.sub("", printable(item.text, " ")).split())
     if not text or item.score <= 0:
         return None
     cited = [names[name] for id_ in item.ids if (name := id_.strip("[] ")) in names]
@@ -303,8 +303,8 @@ def _read_answer(reply: Reply) -> tuple[str, bool | None]:
             answer, found = lowered.get("answer"), lowered.get("found")
             if isinstance(answer, str):
                 told = found if isinstance(found, bool) else {"false": False, "no": False}.get(str(found).lower())
-                return _CONTROLS.sub("", answer).strip(), told
-    text = _CONTROLS.sub("", reply.text.replace("\ufeff", "")).strip()
+                return printable(answer).strip(), told
+    text = printable(reply.text.replace("\ufeff", "")).strip()
     return ("" if _JSON.match(text) else text), None
 
 

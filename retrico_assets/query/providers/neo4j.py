@@ -13,7 +13,7 @@ from resources.secrets import mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
-from retrico_assets.query.question.names import LONGEST_NAME, LONGEST_UNSPACED_NAME
+from retrico_assets.query.question.names import candidate_names
 from retrico_assets.query.question.question import LONGEST_QUESTION, Question
 from retrico_assets.query.retrievers.ranking import RelationScorer, ranked_relations, unit, with_ends
 from retrico_assets.query.sources import Sources
@@ -123,20 +123,10 @@ def rank_rows(read: Read, question: Question, k: int) -> Subgraph:
 
 
 def name_keys(question: Question) -> list[str]:
-    """Identity keys of everything in the question that may be a name: its mentions, and runs of its words.
-
-    A run has up to LONGEST_NAME words; a word that holds letters of scripts without blanks is cut into pieces too.
-    """
-    found = {identity_key(mention.text) for mention in question.mentions}
-    words = identity_key(question.text[:LONGEST_QUESTION]).split()
-    for first in range(len(words)):
-        for last in range(first + 1, min(first + LONGEST_NAME, len(words)) + 1):
-            found.add(identity_key(" ".join(words[first:last])))
-    for word in words:
-        if not word.isascii():
-            for start in range(len(word)):
-                found.update(word[start:end] for end in range(start + 2, min(start + LONGEST_UNSPACED_NAME, len(word)) + 1))
-    return sorted(found - {""})
+    """Identity keys of everything in the question that may be a name: its mentions, and runs of its words."""
+    mentions = {identity_key(mention.text) for mention in question.mentions}
+    candidates = candidate_names(question.text[:LONGEST_QUESTION])
+    return sorted((mentions | {key for name in candidates for key in (name.key, name.singular)}) - {""})
 
 
 def _longest(named: Rows) -> Rows:

@@ -18,11 +18,12 @@ from retrico_assets.query.question.question import LONGEST_QUESTION
 LONGEST_NAME = 8
 """Words of a name that is looked up without an extractor's help."""
 LONGEST_UNSPACED_NAME = 16
-"""The same in characters, for scripts that put no blanks between words."""
+"""The same in characters, for scripts that put no spaces between words."""
 _PLURAL_POSSESSIVES = ("s'", "s’")
 _INSIDE_A_NAME = re.compile(rf"[^\S\n]+|[-‐‑&{APOSTROPHES}]")
-_SIGNS_AFTER = re.compile(r"[+#＋＃]+|[%％‰]|[^\w\s](?!\w)")
+_SIGNS_AFTER = regex.compile(r"[+#＋＃]+|[^\S\n]?[%％‰\p{Sc}](?!\d)|[^\w\s](?!\w)")
 _SIGNS_BEFORE = regex.compile(r"[.\u2212\p{Sc}-]+\Z")
+_LETTER = regex.compile(r"\p{L}")
 _AFTER_AN_INITIAL = re.compile(r"\.[^\S\n]*")
 _NO_WORD_AT_END = re.compile(r"(?:(?<=\w)|\A)\W*\Z")
 _SENTENCE_STARTS = frozenset(".?!…¿¡\n")
@@ -30,7 +31,10 @@ _SENTENCE_STARTS = frozenset(".?!…¿¡\n")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A stretch of the question that may be a name, by its identity key; ``singular``: the key without the s of "Einsteins’"."""
+    """A stretch of the question that may be a name, with its identity key.
+
+    ``singular`` is the key without the s of a plural possessive ("Einsteins’").
+    """
 
     start: int
     end: int
@@ -40,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A word; in a script without blanks a character, and ``alone`` when it has no neighbour of its kind."""
+    """A word; in a script without spaces a character, which is ``alone`` when no other of its kind is beside it."""
 
     start: int
     end: int
@@ -49,13 +53,13 @@ class _Unit:
 
 
 def known_names(text: str, keys: Container[str]) -> list[Name]:
-    """Runs of words whose identity key is one of these, in order of place; none inside another, and no function words alone."""
+    """Runs of words whose identity key is among ``keys``, in order of place: none inside another, none of function words only."""
     names = (name for name in candidate_names(text[:LONGEST_QUESTION]) if name.key in keys and not only_function_words(name.key))
     return outermost(list(names))
 
 
 def outermost(names: Sequence[Name]) -> list[Name]:
-    """Those that do not lie inside another, in order of their place."""
+    """The names that do not lie inside another, in order of place."""
     kept: list[Name] = []
     reach = -1
     for name in sorted(names, key=lambda n: (n.start, -n.end)):
@@ -66,6 +70,7 @@ def outermost(names: Sequence[Name]) -> list[Name]:
 
 
 def candidate_names(text: str) -> Iterator[Name]:
+    """Every run of up to LONGEST_NAME words, or LONGEST_UNSPACED_NAME characters."""
     units = list(_units(text))
     for first, unit in enumerate(units):
         words = characters = 0
@@ -143,10 +148,10 @@ def _is_unspaced(character: str) -> bool:
 
 
 def capitalised_names(text: str, taken: Sequence[Name]) -> Iterator[tuple[Name, ...]]:
-    """Runs of capitalised words outside the names that are taken, the little words that join names allowed in between.
+    """Runs of capitalised words outside of ``taken``; words that join names may lie between them.
 
-    The first word of a sentence has its capital anyway: alone it is a name only when all words of the question are written
-    so, and a run that it begins is also read without it. A question all in capitals says nothing by them.
+    The first word of a sentence always has a capital. So alone it is a name only when all words of the question have one, and a
+    run that it begins is also given without it. Capitals mean nothing in a question that is all in capitals.
     """
     units = [unit for unit in _units(text) if not unit.unspaced]
     if len(units) > 1 and text.upper() == text:
@@ -191,14 +196,16 @@ def _same_name(text: str, before: _Unit, unit: _Unit) -> bool:
 
 
 def _is_capital(text: str, unit: _Unit) -> bool:
-    return unicodedata.category(text[unit.start]) in ("Lu", "Lt")
+    first = _LETTER.search(text, unit.start, unit.end)
+    return first is not None and unicodedata.category(first[0]) in ("Lu", "Lt")
 
 
 def begins_sentence(text: str, start: int) -> bool:
+    """True when nothing but signs lies between ``start`` and the end of the sentence before it."""
     gap = _NO_WORD_AT_END.findall(text[:start])[0]
     return len(gap) == start or not _SENTENCE_STARTS.isdisjoint(gap)
 
 
 def only_function_words(key: str) -> bool:
-    """Whether all its words are function words."""
+    """True when all words of an identity key are function words."""
     return FUNCTION_WORDS.issuperset(key.split())

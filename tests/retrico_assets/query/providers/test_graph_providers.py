@@ -329,7 +329,7 @@ def test_a_server_that_is_not_there_is_told_with_its_address():
 
 
 def test_keys_are_runs_of_words_and_pieces_of_unspaced_scripts():
-    assert name_keys(Question("The Auth Service?")) == ["auth", "auth service", "service"]
+    assert name_keys(Question("The Auth Service?")) == ["auth", "auth service", "service", "the"]
     assert {"東京", "日本"} <= set(name_keys(Question("日本の東京は")))
     assert name_keys(Question("!?")) == []
     assert len(name_keys(Question("word " * 3000))) < 20

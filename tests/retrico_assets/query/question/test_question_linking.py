@@ -4,6 +4,7 @@ import pytest
 
 from resources.models.base import EntityExtractor, Extraction, Span
 from resources.records import Entity
+from resources.text.names import identity_key
 from retrico_assets.query.plan import Plan
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.names import known_names
@@ -176,8 +177,6 @@ def test_what_no_store_takes_is_replaced():
 
 
 def test_a_question_with_names_in_other_unicode_forms_finds_them():
-    """OPEN-15, the part of the query."""
-
     class One:
         def search_entities(self, text, k):
             return []
@@ -300,3 +299,31 @@ def test_names_of_a_given_list_are_found_whole_and_in_order():
     keys = {"billy elliot", "elliot", "who", "ulm", "京"}
     found = known_names("Who saw Billy Elliot's film in ULM, or 東京?", keys)
     assert [name.key for name in found] == ["billy elliot", "ulm"]
+
+
+@pytest.mark.parametrize(
+    ("label", "question"),
+    [
+        ("Nukuʻalofa", "Where is Nuku'alofa?"),
+        ("Nuku'alofa", "Where is NUKUʻALOFA?"),
+        ("Ọ̀ṣun", "Who is ỌṢUN\u0300?".replace("ỌṢUN\u0300", "Ọ\u0300ṢUN")),
+        ("Αθήνα", "Where is ΑΘΗΝΑ?"),
+        ("محمد", "Who is مُحَمَّد?"),
+        (".NET", "What is .NET?"),
+        ("20%", "Who gets 20 % of it?"),
+        ("-40", "Is it -40 there?"),
+        ("$20", "Who pays $20?"),
+        ("C++", "What is C++?"),
+        ("A-Team", "Who is in the A-Team?"),
+    ],
+)
+def test_a_name_is_linked_however_it_is_written(label, question):
+    assert [name.key for name in known_names(question, {identity_key(label)})] == [identity_key(label)]
+
+
+@pytest.mark.parametrize(
+    ("label", "question"),
+    [("20", "Who gets 20%?"), ("40", "Is it -40 there?"), ("C", "What is C++?"), ("-40", "What were the years 30-40?")],
+)
+def test_signs_that_change_a_name_keep_it_apart(label, question):
+    assert known_names(question, {identity_key(label)}) == []
