@@ -1,9 +1,9 @@
 """Where sentences begin and end.
 
-sentencex finds the boundaries: it knows the abbreviations and full stops of many languages. Four things are done around it.
-It is quadratic where no blank follows a full stop (Chinese, Japanese) and on open quotes, so it is fed short windows. It panics
-on white space of more than one byte, so it sees a blank in its place. It takes the brackets of "1) ... 2) ..." for a pair, so it
-sees commas there. And some of its boundaries are moved: see ``_boundaries``.
+sentencex finds the boundaries: it knows the abbreviations and full stops of many languages. Four of its limits are worked around.
+It is quadratic where no space follows a full stop (Chinese, Japanese) and on open quotes, so it gets short windows. It panics on
+white space of more than one byte, so it gets a space instead. It takes the brackets of "1) ... 2) ..." for a pair, so it gets
+commas instead. And some of its boundaries are moved: see ``_boundaries``.
 """
 
 import re
@@ -16,7 +16,7 @@ _WINDOW = 1000
 _CONTEXT = 100
 
 _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*|\f")
-_WIDE_BLANK = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_WIDE_SPACE = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _LIST_BRACKET = re.compile(
     r"\)(?:(?<=\A[\dA-Za-z]\))|(?<=\n[\dA-Za-z]\))|(?<=[.!?;:]\s[\dA-Za-z]\))|(?<=\A\d\d\))|(?<=\n\d\d\))|(?<=[.!?;:]\s\d\d\)))"
 )
@@ -32,8 +32,11 @@ _ABBREVIATIONS = frozenset(
 def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     """The sentences of ``text`` as half-open code point spans: in order, not overlapping, without white space around them.
 
-    Together they cover every character that isn't white space. Blank lines and form feeds end a sentence. ``language`` is an ISO
-    639 code, for the abbreviations. Takes time linear in the text. Raises DocumentError when the segmenter can't read the text.
+    Together they cover every character that is not white space. Blank lines and form feeds end a sentence. ``language`` is an ISO
+    639 code, for the abbreviations. The time is linear in the text.
+
+    Raises:
+        DocumentError: the segmenter can't read the text.
     """
     spans: list[tuple[int, int]] = []
     for start, end in paragraph_spans(text):
@@ -42,18 +45,19 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
 
 
 def paragraph_spans(text: str) -> list[tuple[int, int]]:
-    """The stretches between blank lines and form feeds, without white space around them; blank ones are left out."""
+    """The stretches between blank lines and form feeds, without white space around them; empty ones are left out."""
     spans = []
     start = 0
-    for found in _PARAGRAPH_BREAK.finditer(text):
-        spans.append((start, found.start()))
-        start = found.end()
+    for gap in _PARAGRAPH_BREAK.finditer(text):
+        spans.append((start, gap.start()))
+        start = gap.end()
     spans.append((start, len(text)))
-    return [span for a, b in spans if (span := strip_span(text, a, b))[0] < span[1]]
+    stripped = (strip_span(text, *span) for span in spans)
+    return [(first, last) for first, last in stripped if first < last]
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """``start:end`` without the white space at both ends; an empty span when there is nothing else."""
+    """``start:end`` without the white space at both ends; an empty span when there is only white space."""
     piece = text[start:end]
     kept = piece.rstrip()
     end = start + len(kept)
@@ -72,13 +76,14 @@ def _paragraph_sentences(text: str, start: int, end: int, language: str) -> list
 
 
 def _boundaries(text: str, start: int, end: int, language: str) -> list[int]:
-    """The ends of the sentences in ``text[start:end]``; the last is ``end``.
+    """Find the ends of the sentences in ``text[start:end]``; the last is ``end``.
 
-    A list marker stays with its item, a full stop between two ASCII letters ends nothing, and an ellipsis before a capital does.
+    A list marker stays with its item. A full stop between two ASCII letters does not end a sentence; an ellipsis before a
+    capital does.
     """
     stops: list[int] = []
-    sentence = start  # where the sentence begins that is being read
-    position = start  # where the window begins
+    sentence = start  # where the current sentence begins
+    position = start  # where the current window begins
     while position < end:
         stop = min(position + _WINDOW, end)
         segments = _segments(text[position:stop], language)
@@ -98,9 +103,9 @@ def _boundaries(text: str, start: int, end: int, language: str) -> list[int]:
 
 
 def _resume(text: str, position: int, stop: int) -> int:
-    """Where to read on when the window ``position:stop`` holds no boundary: near its end, after a blank if there is one."""
-    blank = text.rfind(" ", position + _CONTEXT, stop - _CONTEXT)
-    return blank + 1 if blank > 0 else stop - _CONTEXT
+    """Where to read on when the window ``position:stop`` holds no boundary: near its end, after a space if there is one."""
+    space = text.rfind(" ", position + _CONTEXT, stop - _CONTEXT)
+    return space + 1 if space > 0 else stop - _CONTEXT
 
 
 def _is_boundary(text: str, begin: int, at: int, segment: str) -> bool:
@@ -125,14 +130,14 @@ def _segments(window: str, language: str) -> list[str]:
     import sentencex
 
     if not window.isascii():
-        window = _WIDE_BLANK.sub(" ", window)
+        window = _WIDE_SPACE.sub(" ", window)
     if ")" in window:
         window = _LIST_BRACKET.sub(",", window)
     try:
         return sentencex.segment(language, window)
     except BaseException as error:
         if type(error).__name__ != "PanicException":
-            raise
+            raise  # sentencex is written in Rust: its panics are no Exceptions
         raise DocumentError(
             f"The sentence segmenter failed on the text {window[:80]!r}...: {error}. Use chunking method 'fixed'."
         ) from error

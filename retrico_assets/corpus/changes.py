@@ -1,17 +1,17 @@
-"""What the folder sensor decides in a tick: pure, so that every case can be told as a list of ticks.
+"""What the folder sensor decides in a tick. The functions are pure, so a test is a list of ticks.
 
-The cursor holds the files of the last build that was asked for, and since when each file that differs from it has looked as it
-does now. A file has settled when it looked the same for ``settle_seconds``, whatever its time says: copying keeps old times, and
-the clocks of network drives are wrong. Only in the first tick of all, where nothing was seen before, the file's time must do. A
-file that went away is judged alike, for editors save by deleting and renaming.
+The cursor holds the files of the last requested build, and for each file that differs from it, its state and since when it has
+that state. A file has settled when its state was the same for ``settle_seconds``, whatever its modification time is: copying
+keeps old times, and the clocks of network drives are wrong. Only the very first tick, which has nothing to compare with, uses the
+modification time. Removed files are treated in the same way, because editors save by deleting and renaming.
 
-A build reads the whole folder, so it starts when something differs and nothing is still unsettled. Because one file that never
-settles (a log) must not hold back the others for ever, a build starts anyway when a settled change has waited ``PATIENCE`` times
-as long; the unsettled files stay waiting then, and start a build of their own when they have settled.
+A build reads the whole folder, so it starts when something has changed and every change has settled. One file that never settles
+(a log) must not block the others for ever: a build also starts when a settled change has waited ``PATIENCE`` times as long. The
+unsettled files then stay waiting, and start another build when they have settled.
 
-The run key is a link of a chain, made of the key before it and the files it builds: the same tick told again gives the same key,
-and going back to an earlier state gives a new one. Without a cursor, or with one that can't be read, the chain begins anew at the
-present time and everything is built once more, which costs little because unchanged documents are not worked on.
+Run keys form a chain: each is a hash of the key before it and of the files it builds. So the same tick, evaluated twice, gives
+the same key, and going back to an earlier state gives a new one. Without a readable cursor a new chain begins at the present
+time and everything is built once more, which costs little because unchanged documents are skipped.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from retrico_assets.corpus.scanning import FileState
 
 PATIENCE = 60
 
-_State = tuple[int, int] | None  # size and mtime_ns; None: there is no such file
+_State = tuple[int, int] | None  # size and mtime_ns; None when there is no such file
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``run_key`` is None when no build is to start. ``waiting``: sources that differ and aren't part of this build.
+    """Whether a build starts: ``run_key`` is None when none does.
 
-    ``cursor`` is to be handed in at the next tick.
+    ``waiting`` are sources that have changed but are not part of this build. ``cursor`` is the cursor of the next tick.
     """
 
     run_key: str | None
@@ -44,21 +44,23 @@ class Decision:
 
 
 def next_change(cursor: str | None, files: Sequence[FileState], now: float, settle_seconds: float) -> Decision:
-    """Compare the files with the last build's and decide whether a build starts now.
+    """Compare the files with those of the last build and decide whether a build starts now.
 
-    ``now`` is in seconds since the epoch. The cursor grows by each file's path and about 35 bytes.
-    Raises SettingsError when ``settle_seconds`` is negative.
+    ``now`` is in seconds since the epoch. The cursor takes the path of each file and about 35 bytes.
+
+    Raises:
+        SettingsError: ``settle_seconds`` is negative.
     """
     if settle_seconds < 0:
-        raise SettingsError(f"settle_seconds is {settle_seconds}; it must be 0 or more.")
+        raise SettingsError(f"settle_seconds is {settle_seconds}. It must be 0 or more.")
     memory = _Memory.load(cursor) or _Memory(chain=_digest(["begin", now]))
     current = {file.source: (file.size, file.mtime_ns) for file in files}
     built = dict(memory.built or {})
     pending = _pending(memory, current, now)
     settled = {source for source, (_, since) in pending.items() if now - since >= settle_seconds}
     overdue = any(now - pending[source][1] >= settle_seconds * PATIENCE for source in settled)
-    something = bool(pending) or memory.built is None
-    complete = something and len(settled) == len(pending)
+    has_changed = bool(pending) or memory.built is None
+    complete = has_changed and len(settled) == len(pending)
     if not complete and not (settled and overdue):
         waiting = _Memory(memory.chain, memory.built, pending)
         return Decision(None, waiting.dump(), (), (), (), tuple(sorted(pending)))
@@ -76,7 +78,7 @@ def next_change(cursor: str | None, files: Sequence[FileState], now: float, sett
 
 
 def _pending(memory: "_Memory", current: Mapping[str, _State], now: float) -> dict[str, tuple[_State, float]]:
-    """The files that differ from the last build: how each looks, and since when."""
+    """The files that differ from the last build: the state of each, and since when it has that state."""
     built = memory.built or {}
     pending: dict[str, tuple[_State, float]] = {}
     for source in current.keys() | built.keys():
@@ -86,8 +88,8 @@ def _pending(memory: "_Memory", current: Mapping[str, _State], now: float) -> di
         before, since = memory.pending.get(source, (None, now))
         if source in memory.pending and before == state:
             pending[source] = (state, min(since, now))
-        elif memory.first_look and state is not None:
-            # Nothing was seen before: the disk's own time must do.
+        elif memory.is_first and state is not None:
+            # There is nothing to compare with, so the modification time counts.
             pending[source] = (state, min(state[1] / 1e9, now))
         else:
             pending[source] = (state, now)
@@ -96,35 +98,34 @@ def _pending(memory: "_Memory", current: Mapping[str, _State], now: float) -> di
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What the cursor says. ``built`` is None as long as no build was asked for."""
+    """The content of the cursor. ``built`` is None as long as no build was requested."""
 
     chain: str
     built: Mapping[str, _State] | None = None
     pending: Mapping[str, tuple[_State, float]] = field(default_factory=dict)
-    first_look: bool = True
+    is_first: bool = True
 
     @classmethod
     def load(cls, cursor: str | None) -> "_Memory | None":
-        """None when there is no cursor, or none that this version wrote."""
+        """Read a cursor. None when there is none, or one that this version did not write."""
         try:
-            said = json.loads(cursor or "")
-            if said["version"] != 1:
+            content = json.loads(cursor or "")
+            if content["version"] != 1:
                 return None
-            built = None if said["built"] is None else {str(s): _state(state) for s, state in said["built"].items()}
-            pending = {str(s): (_state(state), float(since)) for s, (state, since) in said["pending"].items()}
-            return cls(str(said["chain"]), built, pending, first_look=False)
+            built = None if content["built"] is None else {str(s): _state(state) for s, state in content["built"].items()}
+            pending = {str(s): (_state(state), float(since)) for s, (state, since) in content["pending"].items()}
+            return cls(str(content["chain"]), built, pending, is_first=False)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
     def dump(self) -> str:
-        said = {"version": 1, "chain": self.chain, "built": self.built, "pending": self.pending}
-        return _json(said)
+        return _json({"version": 1, "chain": self.chain, "built": self.built, "pending": self.pending})
 
 
-def _state(said: Any) -> _State:
-    if said is None:
+def _state(stored: Any) -> _State:
+    if stored is None:
         return None
-    size, mtime_ns = said
+    size, mtime_ns = stored
     return int(size), int(mtime_ns)
 
 

@@ -1,4 +1,4 @@
-"""The documents of this build, compared with those that are stored."""
+"""Collects the documents of a build and compares them with those that are stored."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,10 +38,10 @@ def gather(
     texts: Sequence[InlineText] | None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Gathered:
-    """Read the folder and the inline texts, and compare.
+    """Read the folder and the inline texts, and compare them with the text store.
 
-    A document that can't be read this time keeps its stored version: a passing fault removes nothing. Inline texts stay
-    until a build names another list (an empty one removes them); None means that this build names none.
+    A document that can't be read this time keeps its stored version, so a temporary fault removes nothing. Inline texts stay
+    until a build gives another list (an empty one removes them); None means that this build gives no list.
     """
     documents: dict[str, Document] = {}
     problems: list[Problem] = []
@@ -62,7 +62,7 @@ def gather(
         for document in inline.documents:
             if document.id in documents:
                 problems.append(
-                    Problem(document.source, "unreadable", "a file of the corpus has the same source; rename one", True)
+                    Problem(document.source, "unreadable", "A file of the corpus has the same source. Rename one of them.", True)
                 )
             else:
                 documents[document.id] = replace(document, metadata={**document.metadata, _INLINE: True})

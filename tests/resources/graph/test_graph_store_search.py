@@ -10,6 +10,7 @@ from resources.graph.encoding import clean_text, literal
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
 from resources.graph.fulltext import question_phrases
 from tests.support.graphs import Says, document, pair
+from tests.support.spellings import SPELLINGS
 
 
 def _texts(store, *texts):
@@ -287,3 +288,20 @@ def test_search_is_there_again_after_a_restart(tmp_path):
             assert len(_chunks(store, "the and of largest")) == 1
     finally:
         stop_embedded(tmp_path)
+
+
+@pytest.mark.parametrize("spellings", SPELLINGS)
+def test_each_spelling_of_a_word_finds_the_other_in_texts_and_names(store, spellings):
+    one, other = spellings
+    store.replace_documents(
+        [
+            document("one", Says(f"It is about {one}.", [(one, "thing", 0.5)])),
+            document("other", Says(f"It is about {other}.", [(other, "thing", 0.5)])),
+            document("neither", Says("It is about kites.", [("kites", "thing", 0.5)])),
+        ]
+    )
+    for question, its_own, the_other in ((one, one, other), (other, other, one)):
+        assert set(_chunks(store, question)) == {f"It is about {its_own}.", f"It is about {the_other}."}
+        assert set(_entities(store, question)) == {its_own, the_other}
+    if one == "e-mail":
+        assert (_entities(store, one)[0], _entities(store, other)[0]) == (one, other)

@@ -21,6 +21,7 @@ from resources.text.words import words
 from resources.texts import open_text_store
 from resources.texts.base import TextStore, content_hash
 from resources.texts.sqlite import SqliteTextStore, match_expression
+from tests.support.spellings import SPELLINGS
 
 
 @pytest.fixture(params=["sqlite"])
@@ -449,6 +450,7 @@ import sys
 from pathlib import Path
 from resources.records import Chunk, Document
 from resources.texts.sqlite import SqliteTextStore, match_expression
+from tests.support.spellings import SPELLINGS
 from resources.text.words import words
 name, batches = sys.argv[2], int(sys.argv[3])
 store = SqliteTextStore(Path(sys.argv[1]))
@@ -509,3 +511,13 @@ def test_a_file_with_words_of_older_rules_is_cut_again_when_it_is_opened(tmp_pat
         database.execute("UPDATE chunk_words SET words = 'by e mail'")
         database.execute("PRAGMA user_version = 1")
     assert [found.record.id for found in SqliteTextStore(path).search("email", 3)] == ["c"]
+
+
+@pytest.mark.parametrize("spellings", SPELLINGS)
+def test_each_spelling_of_a_word_finds_the_other_and_its_own_first(store: TextStore, spellings: tuple[str, str]) -> None:
+    one, other = spellings
+    fill(store, {"one": f"It is about {one} today.", "other": f"It is about {other} today.", "neither": "It is about kites."})
+    assert sorted(found(store, one)) == ["one", "other"]
+    assert sorted(found(store, other)) == ["one", "other"]
+    if one == "e-mail":  # the only pair whose words differ
+        assert (found(store, one)[0], found(store, other)[0]) == ("one", "other")
