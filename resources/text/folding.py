@@ -52,7 +52,7 @@ def fold(text: str) -> str:
     if _GREEK_OR_CYRILLIC.search(folded):
         decomposed = unicodedata.normalize("NFD", folded)
         folded = unicodedata.normalize("NFC", _OPTIONAL_ACCENTS.sub("", decomposed))
-    return _DIGIT.sub(_ascii_digit, folded)
+    return str(_DIGIT.sub(_ascii_digit, folded))
 
 
 def fold_accents(folded: str) -> str:

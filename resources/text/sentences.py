@@ -134,7 +134,7 @@ def _segments(window: str, language: str) -> list[str]:
     if ")" in window:
         window = _LIST_BRACKET.sub(",", window)
     try:
-        return sentencex.segment(language, window)
+        return list(sentencex.segment(language, window))
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise  # sentencex is written in Rust: its panics are no Exceptions

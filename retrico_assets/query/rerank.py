@@ -2,6 +2,7 @@
 
 from resources.models.rerankers.cross_encoder import Reranker
 from resources.records import Scored, Subgraph
+from resources.text.characters import is_blank
 
 
 def rerank(question: str, subgraph: Subgraph, reranker: Reranker, top_k: int) -> Subgraph:
@@ -13,7 +14,7 @@ def rerank(question: str, subgraph: Subgraph, reranker: Reranker, top_k: int) ->
         RetricoError: the reranker can't be loaded or can't score the chunks.
     """
     chunks = subgraph.chunks
-    if question.strip() and chunks:
+    if chunks and not is_blank(question):
         scores = reranker.scores(question, [scored.record.text for scored in chunks])
         reranked = [Scored(scored.record, score) for scored, score in zip(chunks, scores, strict=True)]
         chunks = tuple(sorted(reranked, key=lambda scored: -scored.score))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from resources.errors import SettingsError
 from resources.records import Subgraph
+from resources.text.characters import is_blank
 from retrico_assets.query import step_reports as reports
 from retrico_assets.query.answering.collect import collect, evidence_of
 from retrico_assets.query.answering.reason import reason
@@ -80,7 +81,7 @@ def run_steps(steps: Sequence[AnyStep], state: QueryState, session: QuerySession
 
 def parse_question(state: QueryState, session: QuerySession) -> QueryState:
     """Find the entities that the question mentions, with the project's entity extractor."""
-    if not state.plan.uses_names or not state.question.text.strip():
+    if not state.plan.uses_names or is_blank(state.question.text):
         return state
     extractor = session.open("extractor")
     return replace(state, question=find_mentions(state.question, extractor)) if extractor else state
