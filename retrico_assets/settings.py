@@ -19,6 +19,7 @@ from retrico_assets.corpus.options import CorpusOptions
 from retrico_assets.extraction.options import LabelOptions
 from retrico_assets.kg.options import KGOptions
 from retrico_assets.query.options import QueryOptions
+from retrico_assets.query.plan import check_query
 from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
@@ -145,6 +146,10 @@ def _load(file: Path, _modified: int) -> ProjectSettings:
     except ValidationError as error:
         lines = "".join(f"\n  {fault}" for fault in faults(error, ProjectSettings))
         raise SettingsError(f"{file} is not a valid project:{lines}") from None
+    try:
+        check_query(settings.query)
+    except SettingsError as error:
+        raise SettingsError(f"{file} is not a valid project:\n  {error}") from None
     _check_drivers(file, settings)
     return _with_absolute_paths(file, settings)
 

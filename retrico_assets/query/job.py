@@ -60,9 +60,8 @@ def make_query_job(steps: Sequence[AnyStep] = STEPS) -> dg.JobDefinition:
     for before, step in pairwise([None, *steps]):
         if isinstance(step, StrategyStep) and not isinstance(before, Step):
             raise TypeError(f"{step.name} runs for each strategy, so it must follow a step that does not.")
-    first, *others = steps
-    start = _start_op(first)
-    ops = [(step, _op_of(step, is_last=step is steps[-1])) for step in others]
+    start = _start_op(steps[0])
+    ops = [(step, _op_of(step, before, is_last=step is steps[-1])) for before, step in pairwise(steps)]
 
     @dg.job(name="query", description="Answer one question from the graph, and show the evidence.", config=_EXAMPLE)
     def query() -> None:
@@ -95,18 +94,32 @@ def _start_op(step: Any) -> dg.OpDefinition:
     return start
 
 
-def _op_of(step: AnyStep, *, is_last: bool) -> dg.OpDefinition:
+def _op_of(step: AnyStep, before: AnyStep, *, is_last: bool) -> dg.OpDefinition:
+    """The op of a step that is not the first. After a step for each strategy it takes the results of these, too."""
     if isinstance(step, StrategyStep):
         return _strategy_op(step)
-    inputs = {"retrieved": dg.In(list, default_value=[])}
+    plain_step = step
 
-    @dg.op(name=step.name, description=step.run.__doc__, required_resource_keys=_RESOURCES, ins=inputs)
-    @told_plainly
-    def run(context: dg.OpExecutionContext, state: QueryState, retrieved: list[Retrieved]) -> Any:
-        after = _run(context, step, state.with_retrieved(retrieved), shown_failures=len(state.failures))
+    def run(context: dg.OpExecutionContext, state: QueryState, retrieved: Sequence[Retrieved]) -> Any:
+        after = _run(context, plain_step, state.with_retrieved(retrieved), shown_failures=len(state.failures))
         return _result(context, after) if is_last else after
 
-    return run
+    op = dg.op(name=step.name, description=step.run.__doc__, required_resource_keys=_RESOURCES)
+    if isinstance(before, StrategyStep):
+
+        @op
+        @told_plainly
+        def with_results(context: dg.OpExecutionContext, state: QueryState, retrieved: list[Retrieved]) -> Any:
+            return run(context, state, retrieved)
+
+        return with_results
+
+    @op
+    @told_plainly
+    def without_results(context: dg.OpExecutionContext, state: QueryState) -> Any:
+        return run(context, state, ())
+
+    return without_results
 
 
 def _split_op(step: StrategyStep) -> dg.OpDefinition:

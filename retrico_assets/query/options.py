@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
+from pydantic import Field, PositiveInt, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from resources.errors import SettingsError
@@ -68,7 +68,7 @@ class RerankerOptions(Options):
 
 
 class QueryOptions(Options):
-    """How questions are answered."""
+    """How questions are answered. The names of strategies and their options are checked by ``plan.check_query``."""
 
     strategies: list[str] | None = Field(
         default=None, description="Retrieval strategies; the results of several are fused. Default: pagerank."
@@ -89,31 +89,6 @@ class QueryOptions(Options):
         description="Which chunks are evidence: all that were found, or only those that mention the head, the tail, or either "
         "end (both) of a relation that was found.",
     )
-
-    @field_validator("fusion")
-    @classmethod
-    def _weighted_strategies_are_known(cls, fusion: FusionOptions) -> FusionOptions:
-        from retrico_assets.query.retrievers.base import check_strategies
-
-        if fusion.weights:
-            as_value_error(check_strategies, list(fusion.weights))
-        return fusion
-
-    @field_validator("strategies")
-    @classmethod
-    def _strategies_are_known(cls, names: list[str] | None) -> list[str] | None:
-        from retrico_assets.query.retrievers.base import check_strategies
-
-        return names if names is None else list(as_value_error(check_strategies, names))
-
-    @field_validator("options")
-    @classmethod
-    def _options_are_known(cls, options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        from retrico_assets.query.retrievers.base import check_options
-
-        for name, own in options.items():
-            as_value_error(check_options, name, own)
-        return options
 
     @model_validator(mode="after")
     def _fusion_goes_with_strategies(self) -> "QueryOptions":

@@ -1,6 +1,6 @@
 """How a question is answered: what the question, the project and the defaults say, merged and checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_strategies(self.strategies)
+        if self.fusion.weights:
+            check_strategies(list(self.fusion.weights))
         self.fusion.check_for(self.strategies)
         for name, options in self.options.items():
             check_options(name, options)
@@ -52,6 +54,27 @@ class Plan:
         """Whether any of the strategies uses the entities that the question names."""
         kinds = [retriever_class(name) for name in self.strategies]
         return any("names" in kind.needs | kind.wants for kind in kinds)
+
+
+def check_query(query: QueryOptions, where: str = "query") -> None:
+    """Check the strategies that a project names, and their options.
+
+    Raises:
+        SettingsError: one is unknown, or an option is wrong. The message names its key below ``where``.
+    """
+    if query.strategies is not None:
+        _check_at(f"{where}.strategies", check_strategies, query.strategies)
+    if query.fusion.weights:
+        _check_at(f"{where}.fusion.weights", check_strategies, list(query.fusion.weights))
+    for strategy, options in query.options.items():
+        _check_at(f"{where}.options", check_options, strategy, options)
+
+
+def _check_at(key: str, check: Callable[..., Any], *values: Any) -> None:
+    try:
+        check(*values)
+    except SettingsError as error:
+        raise SettingsError(f"{key}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class QuerySession:
         on_text: Callable[[str], None] | None = None,
         warn: Callable[[str], None] = _ignore,
     ) -> None:
-        """``on_text`` gets the pieces of the answer, ``warn`` a line when something goes on without an optional source."""
+        """``on_text`` gets the pieces of the answer, ``warn`` a line when an optional source is missing."""
         self._openers = dict(openers or {})
         self._opened = dict(given or {})
         self._errors: dict[str, Exception] = {}
@@ -52,7 +52,10 @@ class QuerySession:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.close()
+        try:
+            self._stack.close()
+        except Exception as failure:  # what the sources gave is known, so the question goes on
+            self._warn(f"closing the stores failed: {explain(failure)}")
 
     def open(self, name: SourceName) -> Any:
         """The source of that name, or None if there is none.

@@ -16,7 +16,7 @@ from retrico_assets.query.failures import Failure, failure_of
 from retrico_assets.query.question.linking import link
 from retrico_assets.query.question.question import find_mentions
 from retrico_assets.query.rerank import rerank
-from retrico_assets.query.retrievers.base import Retriever, make_retriever, retriever_class
+from retrico_assets.query.retrievers.base import make_retriever, retriever_class
 from retrico_assets.query.retrievers.fusion import fuse
 from retrico_assets.query.session import QuerySession
 from retrico_assets.query.sources import Sources
@@ -105,7 +105,7 @@ def retrieve(strategy: str, state: QueryState, session: QuerySession) -> Retriev
     sources = session.sources_for(retriever_class(strategy))
     retriever = make_retriever(strategy, sources, state.plan.options.get(strategy))
     subgraph = retriever.retrieve(state.question, state.plan.depth)
-    return Retrieved(strategy, subgraph, notes=_caveats(retriever, sources, subgraph))
+    return Retrieved(strategy, subgraph, notes=_caveats(sources, subgraph))
 
 
 def fuse_rankings(state: QueryState, session: QuerySession) -> QueryState:
@@ -148,7 +148,7 @@ def write_answer(state: QueryState, session: QuerySession) -> QueryState:
     return state.with_answer(reason(state.question.text, state.evidence, llm, token_budget=budget, on_text=session.on_text))
 
 
-def _caveats(retriever: Retriever, sources: Sources, subgraph: Subgraph) -> tuple[str, ...]:
+def _caveats(sources: Sources, subgraph: Subgraph) -> tuple[str, ...]:
     """What to know of the results of a strategy that uses the KG model."""
     if sources.kg is None or sources.graph is None:
         return ()

@@ -158,6 +158,20 @@ def test_a_source_is_opened_by_its_first_use_and_closed_at_the_end():
     assert graph.opened == 0
 
 
+def test_a_source_that_fails_to_close_is_a_warning():
+    warnings = []
+
+    def closes_badly(stack):
+        def close():
+            raise StoreError("the disk is full")
+
+        stack.callback(close)
+
+    with QuerySession({"graph": closes_badly}, warn=warnings.append) as session:
+        session.open("graph")
+    assert warnings == ["closing the stores failed: the disk is full"]
+
+
 def test_a_given_source_is_not_closed_and_an_unknown_one_is_none():
     graph = Counted()
     with QuerySession(given={"graph": graph}) as session:
