@@ -4,7 +4,6 @@ import math
 from itertools import pairwise
 
 import pytest
-from test_query_retrievers import ODD_QUESTIONS
 
 from resources.errors import NotBuiltError, SettingsError
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
@@ -17,6 +16,7 @@ from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import make_retriever
 from retrico_assets.query.retrievers.hybrid import HybridOptions, HybridRetriever, fuse_streams
 from retrico_assets.query.sources import Sources
+from retrico_assets.testing.retriever import ODD_QUESTIONS
 from tests.support.query_world import small_world
 
 QUESTION = "Where was Albert Einstein born?"
