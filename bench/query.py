@@ -1,7 +1,7 @@
-"""Each strategy on the made graph of bench/graph.py (5,000 entities, 2,000 chunks), in a warm process and embedded stores.
+"""Time of each strategy on the generated graph of bench/graph.py (5,000 entities, 2,000 chunks), warm, with embedded stores.
 
-The embedder costs next to nothing, so that a figure says what the strategy takes besides its model. Every question is asked
-three times and its best time counts, since other work on the machine only ever adds to it.
+The embedder takes almost no time, so a figure is the time of the strategy without its model. Each question runs three times
+and the best time counts, since other work on the machine can only make it slower.
 """
 
 import os
@@ -37,7 +37,7 @@ QUESTIONS, ROUNDS, TOP_K = 50, 3, 10
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: a strategy with its options, asked about some made names, or with some made words."""
+    """A strategy with its options, and how many generated names and words its questions have."""
 
     strategy: str
     budget: float
@@ -62,7 +62,7 @@ CASES = (
 
 
 class HashedEmbedder(Embedder):
-    """The mean of a random vector a word: texts that share words are near, and no model runs."""
+    """The mean of one random vector per word: texts that share words are near, and no model runs."""
 
     name = "hashed"
     dimension = 384
@@ -83,15 +83,15 @@ class HashedEmbedder(Embedder):
 
 
 def run() -> list[tuple[str, str, str]]:
-    """(what, p50 and p95, budget of the p50) of each case; linking the names is part of it where a strategy uses them."""
+    """(name, p50 and p95, budget of the p50) of each case, including the linking of names where a strategy uses them."""
     documents = made_documents()
-    with tempfile.TemporaryDirectory() as folder, made_sources(Path(folder), documents) as sources:
+    with tempfile.TemporaryDirectory() as folder, filled_sources(Path(folder), documents) as sources:
         return [_figure(case, _times(case, sources, documents)) for case in CASES]
 
 
 @contextmanager
-def made_sources(folder: Path, documents: Sequence[DocumentGraph]) -> Iterator[Sources]:
-    """The documents in embedded stores, with vectors of chunks, entities, relations and made communities."""
+def filled_sources(folder: Path, documents: Sequence[DocumentGraph]) -> Iterator[Sources]:
+    """Embedded stores with the documents, and vectors of chunks, entities, relations and generated communities."""
     embedder = HashedEmbedder()
     try:
         with open_embedded(folder / "graph") as graph, SqliteTextStore(folder / "texts.sqlite") as texts:
@@ -119,8 +119,8 @@ def _communities(entity_ids: Sequence[str], size: int = 50) -> list[Community]:
     return [Community(f"c{n}", 0, part, None, f"Part {n}", " ".join(chance.choices(WORDS, k=40))) for n, part in enumerate(parts)]
 
 
-def made_question(case: Case, chance: random.Random, documents: Sequence[DocumentGraph]) -> str:
-    """A question that names entities as frequent as those of the documents, and uses words of the chunks."""
+def generated_question(case: Case, chance: random.Random, documents: Sequence[DocumentGraph]) -> str:
+    """A question with names of entities, as frequent as in the documents, and words of the chunks."""
     mentions = [mention for one in documents for mention in one.mentions]
     names = dict.fromkeys(mention.mention.text for mention in chance.sample(mentions, 3 * case.names))
     return f"How are {', '.join(list(names)[: case.names])} and {' '.join(chance.sample(WORDS, case.words))} related?"
@@ -129,11 +129,11 @@ def made_question(case: Case, chance: random.Random, documents: Sequence[Documen
 def _times(case: Case, sources: Sources, documents: Sequence[DocumentGraph]) -> list[float]:
     """Milliseconds of each question."""
     chance = random.Random(3)
-    questions = [Question(made_question(case, chance, documents)) for _ in range(QUESTIONS)]
-    asked = [[_measured(case, sources, question) for question in questions] for _ in range(ROUNDS)]
-    if not any(chunks for _, chunks in asked[0]):
-        raise RuntimeError(f"strategy {case.strategy!r} found nothing: its figure would say nothing")
-    return [min(milliseconds for milliseconds, _ in rounds) for rounds in zip(*asked, strict=True)]
+    questions = [Question(generated_question(case, chance, documents)) for _ in range(QUESTIONS)]
+    rounds = [[_measured(case, sources, question) for question in questions] for _ in range(ROUNDS)]
+    if not any(chunks for _, chunks in rounds[0]):
+        raise RuntimeError(f"strategy {case.strategy!r} found nothing, so its time means nothing. Check the generated documents.")
+    return [min(milliseconds for milliseconds, _ in times) for times in zip(*rounds, strict=True)]
 
 
 def _measured(case: Case, sources: Sources, question: Question) -> tuple[float, int]:

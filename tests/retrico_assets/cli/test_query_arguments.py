@@ -22,7 +22,7 @@ def test_options_are_read_by_strategy():
     }
 
 
-def test_a_number_is_what_the_type_of_the_option_says():
+def test_a_number_is_read_by_the_type_of_its_option():
     options = read_options(["entity.hops=3", "entity.active_after=1905"])["entity"]
     checked = check_options("entity", options)
     assert (checked.hops, checked.active_after) == (3, "1905")
@@ -43,7 +43,7 @@ def test_weights_are_numbers_by_strategy():
             read_weights(text)
 
 
-def test_every_strategy_says_in_a_line_what_it_does():
+def test_every_strategy_has_a_line_about_it():
     lines = list(strategy_lines())
     assert [name for name, _, _ in lines] == list(known_strategies())
     assert all(about and "\n" not in about and "`" not in about for _, about, _ in lines)
@@ -66,7 +66,7 @@ def shown(wanted=None, as_json=False, pieces=("In [b]Ulm[/b]", " [1].")):
     return done.stdout, done.stderr
 
 
-def test_in_a_pipe_nothing_shows_before_the_result_unless_asked_for():
+def test_in_a_pipe_the_answer_is_streamed_only_with_the_flag():
     assert shown() == ("the result\n", "")
     assert shown(wanted=True) == ("the result\n", "In [b]Ulm[/b] [1].\n")
     assert shown(wanted=True, as_json=True) == ("the result\n", "In [b]Ulm[/b] [1].\n")
@@ -91,13 +91,13 @@ def on_a_terminal(**settings):
     return received.decode()
 
 
-def test_on_a_terminal_the_answer_grows_and_makes_room_for_the_result():
+def test_on_a_terminal_the_growing_answer_is_replaced_by_the_result():
     received = on_a_terminal(wanted=None, as_json=False, pieces=("In [b]Ulm[/b]", " [1]."))
     assert "In [b]Ulm[/b]" in received
     assert received.index("Ulm") < received.rindex("\x1b[2K") < received.index("the result")
 
 
-def test_of_a_long_answer_a_terminal_shows_the_end():
+def test_a_terminal_shows_the_end_of_a_long_answer():
     received = on_a_terminal(wanted=None, as_json=False, pieces=[f"line {number}\n" for number in range(50)])
     assert "line 49" in received
     frames = re.findall(r"(?:\x1b\[1A\x1b\[2K)+", received)
@@ -105,5 +105,5 @@ def test_of_a_long_answer_a_terminal_shows_the_end():
     assert max(frame.count("\x1b[1A") for frame in frames) < 10
 
 
-def test_a_terminal_shows_only_json_when_json_is_asked_for():
+def test_with_json_a_terminal_shows_nothing_else():
     assert on_a_terminal(wanted=None, as_json=True, pieces=("In Ulm",)) == "the result\r\n"

@@ -1,4 +1,4 @@
-"""Measuring retrieval: the figures by hand, and on a small world."""
+"""Measures of retrieval: figures computed by hand, and a small world."""
 
 import json
 
@@ -13,7 +13,7 @@ from retrico_assets.query.session import QuerySession
 from tests.support.query_world import small_world
 
 
-def test_recall_counts_what_is_wanted_among_the_first():
+def test_recall_counts_the_expected_documents_among_the_first():
     ranked = ["a", "b", "c", "d"]
     assert recall_at(ranked, {"b", "d"}, 2) == 0.5
     assert recall_at(ranked, {"b", "d"}, 4) == 1
@@ -67,6 +67,6 @@ def test_questions_keep_their_letters(tmp_path):
         read_questions(tmp_path / "none.jsonl")
 
 
-def test_a_set_that_is_named_twice_is_measured_once():
+def test_a_repeated_set_of_strategies_is_measured_once():
     ways = ways_to_measure(["keyword", "entity"], [["keyword"], ["entity", "keyword"], ["entity", "keyword"]])
     assert [way.name for way in ways] == ["keyword", "entity", "entity + keyword"]

@@ -1,4 +1,4 @@
-"""The op job `query`: the same answer as plain Python gives, each step visible, a failing strategy no failing run."""
+"""The op job `query`: the result of answer(), each step visible, and a run that survives a failing strategy."""
 
 import json
 import pickle
@@ -44,7 +44,7 @@ def run(world, project):
     return run
 
 
-def test_the_job_gives_what_plain_python_gives(run, world):
+def test_the_job_and_answer_give_the_same_result(run, world):
     wanted = {"strategies": ["entity", "pagerank"], "top_k": 5, "hops": 1}
     result = run(**wanted)
     assert result.success
@@ -88,7 +88,7 @@ def test_a_strategy_opens_only_what_it_needs(run):
     assert result.output_for_node("reason")["errors"] == []
 
 
-def test_stores_that_are_all_down_leave_a_result_that_says_so(run):
+def test_a_result_reports_that_all_stores_are_down(run):
     down = dict.fromkeys(("graph_store", "text_store", "vector_store"), Unreachable())
     result = run(strategies=["entity", "pagerank"], stores=down)
     assert result.success
@@ -130,7 +130,7 @@ def test_any_question_runs(run, question):
     assert run(question=question).output_for_node("reason")["errors"] == []
 
 
-def test_what_steps_hand_on_is_small_plain_data(run):
+def test_the_state_between_steps_is_small_plain_data(run):
     """No store, client or model is handed from step to step."""
     result = run()
     for node in ("parse_question", "link", "retrieve", "fuse", "rerank", "collect", "reason"):
@@ -140,7 +140,7 @@ def test_what_steps_hand_on_is_small_plain_data(run):
         assert len(data) < 20_000
 
 
-def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
+def test_options_that_a_run_does_not_set_are_those_of_the_project(run, world, project):
     mine = project(
         strategies=["keyword", "entity"],
         options={"entity": {"hops": 0}, "path": {"max_length": 2}},
@@ -172,7 +172,7 @@ def test_what_a_run_leaves_open_is_as_the_project_says(run, world, project):
         ({"hops": 1}, {"hops": 3, "options": {"entity": {"hops": 4}}}, {"hops": 4}),
     ],
 )
-def test_the_run_wins_over_the_project_and_an_option_over_the_shorthand(project, config, hops):
+def test_a_run_wins_over_the_project_and_an_option_of_a_strategy_over_hops(project, config, hops):
     plan = plan_for_project({"strategies": ["entity"], **config}, QueryOptions(**project))
     assert plan.options.get("entity", {}) == hops
 
@@ -235,7 +235,7 @@ def probe(monkeypatch):
     return Probe.seen
 
 
-def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
+def test_optional_sources_of_a_strategy_are_opened(run, world, probe):
     with scripted_llm(says("hello")) as stub:
         result = run(strategies=[PROBE], llm=chat_model(stub.base_url, "m"))
     sources, question = probe
@@ -246,7 +246,7 @@ def test_what_a_strategy_wants_is_opened_if_it_can_be(run, world, probe):
     assert result.output_for_node("reason")["errors"] == []
 
 
-def test_a_want_that_can_not_be_opened_is_left_out(run, probe):
+def test_an_optional_source_that_can_not_be_opened_is_missing(run, probe):
     result = run(strategies=[PROBE], stores={"vector_store": Unreachable()})
     assert probe[0].vectors is None
     assert result.output_for_node("reason")["errors"] == []
@@ -259,14 +259,14 @@ def test_a_strategy_without_the_language_model_it_needs_says_what_to_do(run):
     assert "models.llm in project.yaml" in error["error"]
 
 
-def test_the_answer_can_be_listened_to(run):
+def test_the_pieces_of_the_answer_are_passed_on(run):
     pieces = []
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub, listening(pieces.append):
         run(llm=chat_model(stub.base_url, "m"))
     assert "".join(pieces) == "In Ulm [1]."
 
 
-def test_what_the_language_model_took_is_shown(run):
+def test_the_usage_of_the_language_model_is_shown(run):
     with scripted_llm(says('{"answer": "In Ulm [c1].", "chunk_ids": ["c1"]}')) as stub:
         shown = metadata(run(llm=chat_model(stub.base_url, "m")), "reason")
     assert (shown["llm requests"], shown["prompt tokens"], shown["completion tokens"]) == (1, 7, 3)
