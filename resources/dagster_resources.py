@@ -11,47 +11,54 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from resources.graph import open_graph_store
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor, RelationExtractor
 from resources.models.embedders.sentence_transformer import Embedder, SentenceTransformerEmbedder
 from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
 from resources.models.llm.client import ChatModel, LLMOptions
 from resources.models.rerankers.cross_encoder import CrossEncoderReranker, EmbedderReranker, Reranker
-from resources.texts import open_text_store
+from resources.store_sections import GraphStoreBackend, TextStoreBackend, VectorStoreBackend
 from resources.texts.base import TextStore
-from resources.vectors import open_vector_store
 from resources.vectors.base import VectorStore
 
 
 class GraphStoreResource(dg.ConfigurableResource):
-    """The graph database. ``folder`` holds its files when it is embedded."""
+    """The graph store: a backend, its options, and the folder of its files."""
 
     backend: str
+    options: dict[str, Any] = Field(default={}, description="The backend's own options.")
     folder: str
 
     def connect(self) -> GraphStore:
-        return open_graph_store(self.backend, Path(self.folder))
+        """Open the store, to be closed after use."""
+        section = GraphStoreBackend.parse({"backend": self.backend, **self.options}, "stores.graph")
+        return section.open(Path(self.folder))
 
 
 class VectorStoreResource(dg.ConfigurableResource):
-    """The vector indexes of chunks and entities."""
+    """The vector store: a backend, its options, and the folder of its files."""
 
     backend: str
+    options: dict[str, Any] = Field(default={}, description="The backend's own options.")
     folder: str
 
     def connect(self) -> VectorStore:
-        return open_vector_store(self.backend, Path(self.folder))
+        """Open the store, to be closed after use."""
+        section = VectorStoreBackend.parse({"backend": self.backend, **self.options}, "stores.vectors")
+        return section.open(Path(self.folder))
 
 
 class TextStoreResource(dg.ConfigurableResource):
-    """Documents and chunks with full-text search."""
+    """The text store: a backend, its options, and the folder of its files."""
 
     backend: str
+    options: dict[str, Any] = Field(default={}, description="The backend's own options.")
     folder: str
 
     def connect(self) -> TextStore:
-        return open_text_store(self.backend, Path(self.folder))
+        """Open the store, to be closed after use."""
+        section = TextStoreBackend.parse({"backend": self.backend, **self.options}, "stores.texts")
+        return section.open(Path(self.folder))
 
 
 class ModelsResource(dg.ConfigurableResource):

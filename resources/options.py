@@ -5,11 +5,12 @@ the flags of the command line derive from these classes: names, types, defaults,
 and nowhere else.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -19,11 +20,21 @@ from resources.option_fields import alternatives, bounds
 Score = Annotated[float, Field(ge=0, le=1)]
 """A share or a probability."""
 
-ProjectPath = object()
-"""A mark: ``Annotated[str, ProjectPath]`` is a path, relative to the project file (in a flag: to the working directory)."""
 
-FolderOrId = object()
-"""A mark: ``Annotated[str, FolderOrId]`` is a path as above if there is such a folder, else the id of a model on the hub."""
+def _absolute(path: str, info: ValidationInfo) -> str:
+    if "\0" in path or not path.strip():
+        raise ValueError("A path can't be empty or contain a NUL character.")
+    folder = (info.context or {}).get("folder")
+    return path if folder is None else os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
+
+
+PATH = AfterValidator(_absolute)
+"""The mark of paths, for code that looks at fields."""
+
+ProjectPath = Annotated[str, PATH]
+"""A path. In project.yaml it is relative to the folder of the file (``context={"folder": ...}`` of ``model_validate``), in a
+flag to the working directory.
+"""
 
 ErrorDetails = Mapping[str, Any]
 Location = tuple[int | str, ...]

@@ -8,9 +8,10 @@ import importlib
 from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from resources.errors import SettingsError
@@ -49,12 +50,13 @@ def plugin(kind: str, name: str, base: type[P]) -> type[P]:
     """
     reference = name if ":" in name else known_plugins(kind).get(name)
     if reference is None:
+        words = kind.replace("_", " ")
         known = ", ".join(known_plugins(kind))
-        raise SettingsError(f'{name!r} is not a known plug-in. Known: {known}; or write "module:Class" for your own.')
+        raise SettingsError(f'{name!r} is not one of the known {words}. Known: {known}. Or write "module:Class" for your own.')
     module, _, attribute = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a module of another author may raise anything
         raise SettingsError(f"{reference!r} can't be imported: {error}. Correct the name, or install its package.") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise SettingsError(f"{reference!r} is not a subclass of {base.__module__}:{base.__name__}. Extend that class.")
@@ -72,6 +74,20 @@ def missing_packages(plugin_class: type) -> list[str]:
     return [name for name in getattr(plugin_class, "requires", ()) if find_spec(name) is None]
 
 
+def open_store(kind: str, base: type[P], backend: str, folder: Path) -> P:
+    """Open a store with the default options of its backend.
+
+    Raises:
+        SettingsError: the backend is unknown, or a package that it needs is not installed.
+        StoreError: the store can't be opened.
+    """
+    store: Any = plugin(kind, backend, base)
+    if missing := missing_packages(store):
+        raise SettingsError(f"{backend!r} needs the package {' and '.join(missing)}. Install it.")
+    opened: P = store.open(store.options(), Path(folder))
+    return opened
+
+
 class Backend(Options):
     """Which plug-in serves a section of project.yaml, and its options: ``{backend: name, option: value, ...}``.
 
@@ -87,34 +103,63 @@ class Backend(Options):
     @classmethod
     def of(cls, backend: str, **options: Any) -> Self:
         """The choice of a backend with these options; the others keep their defaults."""
-        return cls.model_validate({"backend": backend, **options})
+        return cls.parse({"backend": backend, **options})
 
     @property
     def plugin_class(self) -> Any:
         """The class of the plug-in."""
         return plugin(self.kind, self.backend, self.base)
 
+    @classmethod
+    def options_class(cls, plugin_class: Any) -> type[Options]:
+        """The class of a plug-in's options. A kind with several classes of options overrides it.
+
+        Raises:
+            SettingsError: the plug-in can't serve this section.
+        """
+        options: type[Options] = plugin_class.options
+        return options
+
+    def changed_options(self) -> dict[str, Any]:
+        """The options that differ from their defaults, for the configuration of a Dagster resource.
+
+        Dagster does not accept null in a dictionary, which is what most defaults are.
+        """
+        changed: dict[str, Any] = self.options.model_dump(mode="json", exclude_defaults=True)
+        return changed
+
+    def as_config(self) -> dict[str, Any]:
+        """The section as in project.yaml, without defaults."""
+        return {"backend": self.backend, **self.changed_options()}
+
     @model_validator(mode="before")
     @classmethod
-    def _own_options(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or isinstance(values.get("options"), Options):
+    def _own_options(cls, values: Any, info: ValidationInfo) -> Any:
+        if isinstance(values, cls) or (isinstance(values, dict) and isinstance(values.get("options"), Options)):
             return values
+        if not isinstance(values, dict):
+            raise ValueError("The section must be keys and values, such as {backend: name}.")
         own = {name: value for name, value in values.items() if name != "backend"}
         backend = values.get("backend", cls.model_fields["backend"].get_default())
         if not isinstance(backend, str):
-            raise ValueError('backend is missing. Name a backend, or write "module:Class" for your own.')
+            raise _faulty(['backend is missing. Name a backend, or write "module:Class" for your own.'])
         try:
             found: Any = plugin(cls.kind, backend, cls.base)
             if missing := missing_packages(found):
-                raise SettingsError(f"backend {backend!r} needs the package {' and '.join(missing)}. Install it.")
+                raise SettingsError(f"{backend!r} needs the package {' and '.join(missing)}. Install it.")
+            options = cls.options_class(found)
         except SettingsError as error:
-            raise ValueError(str(error)) from None
-        return {"backend": backend, "options": _checked(found.options, own)}
+            raise _faulty([f"backend: {error}"]) from None
+        return {"backend": backend, "options": _checked(options, own, info.context)}
 
 
-def _checked(options: type[Options], values: dict[str, Any]) -> Options:
+def _checked(options: type[Options], values: dict[str, Any], context: Any) -> Options:
     try:
-        return options.model_validate(values)
+        return options.model_validate(values, context=context)
     except ValidationError as error:
-        lines = list(faults(error, options))
-        raise PydanticCustomError("options", "{text}", {"text": "; ".join(lines), "faults": lines}) from None
+        raise _faulty(list(faults(error, options))) from None
+
+
+def _faulty(lines: list[str]) -> PydanticCustomError:
+    """An error whose lines ``options.faults`` puts below the key of the section."""
+    return PydanticCustomError("options", "{text}", {"text": " ".join(lines), "faults": lines})

@@ -1,4 +1,4 @@
-"""Turns what a user can mend into a short failure, instead of a trace through Dagster."""
+"""Failures of steps in plain words, without a trace through Dagster."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,14 +12,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def told_plainly(step: Callable[P, T]) -> Callable[P, T]:
-    """Raise a step's RetricoError as a Dagster Failure with the same words. Other errors keep their trace."""
+def as_dagster_failure(step: Callable[P, T]) -> Callable[P, T]:
+    """Raise a step's RetricoError as a Dagster Failure with the same message. Other errors keep their trace."""
 
     @wraps(step)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return step(*args, **kwargs)
         except RetricoError as error:
-            raise dg.Failure(description=f"{type(error).__name__}: {error}", allow_retries=False) from error
+            raise dg.Failure(description=str(error), allow_retries=False) from error
 
     return run

@@ -10,6 +10,7 @@ import dagster as dg
 
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
 from resources.files.locking import lock_holder, locked
+from resources.plugins import Backend
 from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.frames_io import FrameIOManager
 from retrico_assets.progress import reporter
@@ -91,9 +92,9 @@ def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
         "project": ProjectResource(file=str(file)),
         "build_lock": BuildLock(folder=str(data)),
         "frames": FrameIOManager(folder=str(data / "frames")),
-        "graph_store": GraphStoreResource(backend=stores.graph.backend, folder=str(data / "graph")),
-        "vector_store": VectorStoreResource(backend=stores.vectors.backend, folder=str(data / "vectors")),
-        "text_store": TextStoreResource(backend=stores.texts.backend, folder=str(data / "texts")),
+        "graph_store": GraphStoreResource(**_choice(stores.graph), folder=str(data / "graph")),
+        "vector_store": VectorStoreResource(**_choice(stores.vectors), folder=str(data / "vectors")),
+        "text_store": TextStoreResource(**_choice(stores.texts), folder=str(data / "texts")),
         "models": ModelsResource(
             entity_labels=settings.labels.entities,
             relation_labels=settings.labels.relations,
@@ -105,3 +106,7 @@ def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
             reranking=settings.query.reranker.model_dump(exclude={"top"}, exclude_none=True) if settings.query.reranker else None,
         ),
     }
+
+
+def _choice(section: Backend) -> dict[str, Any]:
+    return {"backend": section.backend, "options": section.changed_options()}

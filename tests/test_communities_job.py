@@ -116,7 +116,7 @@ def test_what_a_run_may_not_say_fails_in_a_line(demo):
     run = demo.run("detect_communities", {"ops": {"community_summaries": {"config": {"top_k": 0}}}}, raise_on_error=False)
     failure = next(event for event in run.all_events if event.is_step_failure)
     told = failure.step_failure_data.user_failure_data.description
-    assert told == "SettingsError: config.top_k is 0. It must be between 1 and 100."
+    assert told == "config.top_k is 0. It must be between 1 and 100."
 
 
 def test_a_model_writes_the_summaries_and_answers_questions_about_everything(tmp_path):

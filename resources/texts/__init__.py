@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
-from resources.errors import SettingsError
+from resources.plugins import open_store
 from resources.texts.base import TextStore
-
-BACKENDS = ("sqlite",)
 
 
 def open_text_store(backend: str, folder: Path) -> TextStore:
-    """The text store of a project: ``sqlite`` keeps it in ``texts.db`` in the folder, which is made if needed."""
-    if backend == "sqlite":
-        from resources.texts.sqlite import SqliteTextStore
+    """Open the text store of a project with the default options of its backend.
 
-        return SqliteTextStore(Path(folder) / "texts.db")
-    raise SettingsError(f"stores.texts.backend is {backend!r}; known text stores: {', '.join(BACKENDS)}")
+    Args:
+        backend: a registered name (entry points ``retrico.text_stores``) or "module:Class".
+        folder: where the store keeps its files.
+
+    Raises:
+        SettingsError: the backend is unknown, or a package that it needs is not installed.
+        StoreError: the store can't be opened.
+    """
+    return open_store("text_stores", TextStore, backend, folder)  # type: ignore[type-abstract]

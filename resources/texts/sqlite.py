@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from resources.errors import StoreError
 from resources.records import Chunk, Document, Scored
@@ -46,6 +46,11 @@ class SqliteTextStore(TextStore):
     anything is written, so that a batch is stored whole or not at all. NUL and lone surrogates, which cleaning should
     have taken out already, are left out of texts. Every failure of the database is a StoreError.
     """
+
+    @classmethod
+    def open(cls, options: Any, folder: Path) -> Self:
+        """The store in ``texts.db`` of the folder, which is made if needed."""
+        return cls(Path(folder) / "texts.db")
 
     def __init__(self, path: Path) -> None:
         """Open the file, and make it if there is none. Raises StoreError for a file of another kind or schema."""

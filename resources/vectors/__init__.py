@@ -2,20 +2,19 @@
 
 from pathlib import Path
 
-from resources.errors import SettingsError
+from resources.plugins import open_store
 from resources.vectors.base import VectorStore
-from resources.vectors.memory import MemoryVectorStore
-
-BACKENDS = ("faiss", "memory")
-_in_memory: dict[Path, MemoryVectorStore] = {}
 
 
 def open_vector_store(backend: str, folder: Path) -> VectorStore:
-    """The vector store of a project: ``faiss`` keeps it in the folder, ``memory`` in this process, one store a folder."""
-    if backend == "faiss":
-        from resources.vectors.faiss import FaissVectorStore
+    """Open the vector store of a project with the default options of its backend.
 
-        return FaissVectorStore(Path(folder))
-    if backend == "memory":
-        return _in_memory.setdefault(Path(folder).resolve(), MemoryVectorStore())
-    raise SettingsError(f"stores.vectors.backend is {backend!r}; known vector stores: {', '.join(BACKENDS)}")
+    Args:
+        backend: a registered name (entry points ``retrico.vector_stores``) or "module:Class".
+        folder: where the store keeps its files.
+
+    Raises:
+        SettingsError: the backend is unknown, or a package that it needs is not installed.
+        StoreError: the store can't be opened.
+    """
+    return open_store("vector_stores", VectorStore, backend, folder)  # type: ignore[type-abstract]

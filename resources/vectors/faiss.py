@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,12 @@ class FaissVectorStore(VectorStore):
     ``flat_up_to`` vectors are new, the write that brings them clusters all anew (a few seconds at 100,000). Safe to use
     from several threads.
     """
+
+    requires: ClassVar[tuple[str, ...]] = ("faiss",)
+
+    @classmethod
+    def open(cls, options: Any, folder: Path) -> Self:
+        return cls(folder)
 
     def __init__(self, folder: Path, *, flat_up_to: int = 15_000) -> None:
         self.folder = Path(folder)

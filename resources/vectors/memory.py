@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +24,16 @@ class _Index:
 
 class MemoryVectorStore(VectorStore):
     """A vector store that lives as long as the object; closing it changes nothing. Safe to use from several threads."""
+
+    _shared: ClassVar[dict[Path, Any]] = {}
+    _opening: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def open(cls, options: Any, folder: Path) -> Self:
+        """The store of a folder: all that open it in this process share one."""
+        with cls._opening:
+            store: Self = cls._shared.setdefault(folder.resolve(), cls())
+            return store
 
     def __init__(self) -> None:
         self._indexes: dict[str, _Index] = {}

@@ -11,7 +11,6 @@ import dagster as dg
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from resources.graph import open_graph_store
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.progress import listening
 from retrico_assets.settings import ProjectSettings, load_settings
@@ -60,13 +59,30 @@ def build_config(path: Path | None, entity_labels: Sequence[str], relation_label
 
 
 def failures(result: dg.ExecuteInProcessResult) -> Iterator[str]:
-    """What failed in a run, in words: steps, then asset checks with their details."""
+    """What failed in a run: steps, then asset checks with their details, else the reason why the run itself failed."""
+    messages = [*_failed_steps(result), *_failed_checks(result)]
+    if not messages and not result.success:
+        messages.append(_run_failure(result))
+    yield from messages
+
+
+def _run_failure(result: dg.ExecuteInProcessResult) -> str:
+    for event in reversed(result.all_events):
+        if event.event_type == dg.DagsterEventType.RUN_FAILURE:
+            return _innermost(event.job_failure_data.error) if event.job_failure_data.error else str(event.message)
+    return "The run failed."
+
+
+def _failed_steps(result: dg.ExecuteInProcessResult) -> Iterator[str]:
     for event in result.all_events:
         if event.is_step_failure:
             error = event.step_failure_data.error
             cause = event.step_failure_data.user_failure_data
             message = cause.description if cause and cause.description else _innermost(error)
             yield f"{event.step_key}: {message}"
+
+
+def _failed_checks(result: dg.ExecuteInProcessResult) -> Iterator[str]:
     for check in result.get_asset_check_evaluations():
         if not check.passed:
             yield f"{check.asset_key.to_user_string()}: check {check.check_name} failed{_details(check.metadata)}"
@@ -74,7 +90,7 @@ def failures(result: dg.ExecuteInProcessResult) -> Iterator[str]:
 
 def stored_counts(settings: ProjectSettings) -> dict[str, int]:
     """What the project's graph holds."""
-    with open_graph_store(settings.stores.graph.backend, settings.data_folder / "graph") as graph:
+    with settings.stores.graph.open(settings.data_folder / "graph") as graph:
         return asdict(graph.stats())
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import dagster as dg
 
 from resources.errors import SettingsError
-from resources.graph import open_graph_store
 from retrico_assets.cli.build import failures
 from retrico_assets.cli.instance import opened_instance, run_job
 from retrico_assets.project import project_resources
@@ -115,7 +114,7 @@ def _with_whole_texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _stored(settings: ProjectSettings) -> list[Any]:
-    with open_graph_store(settings.stores.graph.backend, settings.data_folder / "graph") as graph:
+    with settings.stores.graph.open(settings.data_folder / "graph") as graph:
         return graph.communities()
 
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from resources.errors import SettingsError
 from resources.option_fields import PLAIN, describe, has_mark, plain_type
-from resources.options import FolderOrId, Location, Options, ProjectPath, dotted, faults
+from resources.options import PATH, Location, Options, dotted, faults
 
 Command = Callable[..., Any]
 
@@ -99,7 +99,7 @@ def _value(flag: str, field: FieldInfo, given: Any) -> Any:
         return [_item(flag, item_type, part) for part in parts if part]
     if value_type not in PLAIN:
         return _json(flag, given)
-    if _is_path(field, given):
+    if has_mark(field, PATH):
         return str(Path(given).expanduser().absolute())
     return given
 
@@ -118,7 +118,3 @@ def _json(flag: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise SettingsError(f"--{flag.replace('_', '-')} is {text!r}. It must be JSON ({error}).") from None
-
-
-def _is_path(field: FieldInfo, given: str) -> bool:
-    return has_mark(field, ProjectPath) or (has_mark(field, FolderOrId) and Path(given).expanduser().is_dir())

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from resources.graph import open_graph_store
 from retrico_assets.kg.model_folder import MODEL_FOLDER
 from retrico_assets.kg.predict import complete
 from retrico_assets.kg.score import KGModel
@@ -17,8 +16,7 @@ def predict(
     """The predictions as `--json` prints them, and a warning if the model is older than the graph."""
     model = KGModel.open(settings.data_folder / MODEL_FOLDER)
     from_graph = model.card.revision is not None
-    backend = settings.stores.graph.backend
-    with open_graph_store(backend, settings.data_folder / "graph") if from_graph else nullcontext() as graph:
+    with settings.stores.graph.open(settings.data_folder / "graph") if from_graph else nullcontext() as graph:
         found = complete(model, relation, head, tail, graph=graph, top=top, threshold=threshold)
         caveats = [] if graph is None else model.caveats(graph.revision(), {})
     return {

@@ -15,7 +15,7 @@ from retrico_assets.communities.page import CommunityPage
 from retrico_assets.communities.summarise import Summarised, summarise_communities
 from retrico_assets.communities.update import LevelFigures, Update, level_figures, level_modularity, update_communities
 from retrico_assets.embeddings.sync import COMMUNITY_INDEX, sync_index
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
 from retrico_assets.run_config import RunConfig, fields_of
@@ -41,7 +41,7 @@ class CommunitySummariesConfig(RunConfig):
 
 
 @dg.asset(group_name="communities", kinds={"graph"}, deps=["graph"], check_specs=[_EACH_IN_ONE])
-@told_plainly
+@as_dagster_failure
 def communities(
     context: dg.AssetExecutionContext,
     config: CommunitiesConfig,
@@ -69,7 +69,7 @@ def communities(
 
 
 @dg.asset(group_name="communities", kinds={"graph"}, deps=["communities"], check_specs=[_ALL_SUMMARISED])
-@told_plainly
+@as_dagster_failure
 def community_summaries(
     context: dg.AssetExecutionContext,
     config: CommunitySummariesConfig,
@@ -115,7 +115,7 @@ def community_summaries(
 
 
 @dg.asset(group_name="communities", kinds={"faiss"}, deps=["community_summaries"])
-@told_plainly
+@as_dagster_failure
 def community_embeddings(
     context: dg.AssetExecutionContext,
     graph_store: GraphStoreResource,
@@ -145,7 +145,7 @@ def community_embeddings(
 
 
 @dg.asset(group_name="communities", kinds={"html"}, deps=["community_summaries"])
-@told_plainly
+@as_dagster_failure
 def community_report(project: ProjectResource, graph_store: GraphStoreResource) -> dg.MaterializeResult:
     """The communities as pictures and tables, in the UI and in an HTML file that needs no network."""
     with graph_store.connect() as store:

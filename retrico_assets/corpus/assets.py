@@ -14,7 +14,7 @@ from retrico_assets.corpus.chunking import chunk_document
 from retrico_assets.corpus.gather import Gathered, gather
 from retrico_assets.corpus.options import ChunkingOptions, CorpusOptions
 from retrico_assets.corpus.reading import InlineText
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.frames_io import FRAME
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
@@ -50,7 +50,7 @@ OFFSETS_MATCH = dg.AssetCheckSpec(
 
 
 @dg.asset(group_name="corpus", io_manager_key="frames", dagster_type=FRAME, kinds={"file", "sqlite"}, check_specs=[ALL_READ])
-@told_plainly
+@as_dagster_failure
 def documents(
     context: dg.AssetExecutionContext,
     config: DocumentsConfig,
@@ -115,7 +115,7 @@ def _document_counts(gathered: Gathered, written: int) -> dict[str, dg.MetadataV
 
 
 @dg.asset(group_name="corpus", io_manager_key="frames", dagster_type=FRAME, kinds={"sqlite"}, check_specs=[OFFSETS_MATCH])
-@told_plainly
+@as_dagster_failure
 def chunks(
     context: dg.AssetExecutionContext,
     config: ChunksConfig,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from resources.options import Options
+from resources.options import Options, ProjectPath
 
 
 class ChunkingOptions(Options):
@@ -37,7 +37,9 @@ class ChunkingOptions(Options):
 class CorpusOptions(Options):
     """Where documents come from."""
 
-    path: str | None = Field(default="corpus", description="The folder that holds the documents, relative to project.yaml.")
+    path: ProjectPath | None = Field(
+        default="corpus", validate_default=True, description="The folder that holds the documents, relative to project.yaml."
+    )
     include: list[str] = Field(
         default=["**/*.txt", "**/*.md"], description="Patterns of the files to read, relative to the folder."
     )

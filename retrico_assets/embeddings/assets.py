@@ -9,7 +9,7 @@ from resources.frames import records
 from resources.records import Chunk
 from retrico_assets import report
 from retrico_assets.embeddings.sync import CHUNK_INDEX, ENTITY_INDEX, RELATION_INDEX, SyncReport, relation_texts, sync_index
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock
 
@@ -23,7 +23,7 @@ class EmbeddingsConfig(dg.Config):
 
 
 @dg.asset(group_name="embeddings", kinds={"faiss"})
-@told_plainly
+@as_dagster_failure
 def chunk_embeddings(
     context: dg.AssetExecutionContext,
     config: EmbeddingsConfig,
@@ -38,7 +38,7 @@ def chunk_embeddings(
 
 
 @dg.asset(group_name="embeddings", kinds={"faiss"}, deps=["graph"])
-@told_plainly
+@as_dagster_failure
 def entity_embeddings(
     context: dg.AssetExecutionContext,
     config: EmbeddingsConfig,
@@ -54,7 +54,7 @@ def entity_embeddings(
 
 
 @dg.asset(group_name="embeddings", kinds={"faiss"}, deps=["graph"])
-@told_plainly
+@as_dagster_failure
 def relation_embeddings(
     context: dg.AssetExecutionContext,
     config: EmbeddingsConfig,

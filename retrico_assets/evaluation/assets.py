@@ -11,7 +11,7 @@ from resources.dagster_resources import GraphStoreResource, ModelsResource, Text
 from retrico_assets import report
 from retrico_assets.evaluation.measure import Measured, Way, measure
 from retrico_assets.evaluation.questions import read_questions, unknown_sources
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.progress import reporter
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.plan import StrategyOptions, merge_options, project_layer
@@ -52,7 +52,7 @@ class RetrievalReportConfig(dg.Config):
     deps=["entity_graph", "chunk_embeddings", "entity_embeddings", "relation_embeddings"],
     kinds={"python"},
 )
-@told_plainly
+@as_dagster_failure
 def retrieval_report(
     context: dg.AssetExecutionContext,
     config: RetrievalReportConfig,

@@ -11,7 +11,7 @@ from resources.frames import entities_frame, records, relations_frame
 from resources.records import Chunk, Mention, RelationMention
 from retrico_assets import report
 from retrico_assets.extraction.run import EntityReport, RelationReport, extract_entities, extract_relations
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.frames_io import FRAME
 from retrico_assets.progress import reporter
 from retrico_assets.project import BuildLock, ProjectResource
@@ -55,7 +55,7 @@ _ENDS_EXIST = dg.AssetCheckSpec(
     kinds={"huggingface"},
     check_specs=[_all_chunks_read("entities"), _SPANS_MATCH],
 )
-@told_plainly
+@as_dagster_failure
 def entities(
     context: dg.AssetExecutionContext,
     config: EntitiesConfig,
@@ -97,7 +97,7 @@ def entities(
     kinds={"huggingface"},
     check_specs=[_all_chunks_read("relations"), _ENDS_EXIST],
 )
-@told_plainly
+@as_dagster_failure
 def relations(
     context: dg.AssetExecutionContext,
     config: RelationsConfig,

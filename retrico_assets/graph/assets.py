@@ -9,7 +9,7 @@ from resources.dagster_resources import GraphStoreResource, TextStoreResource
 from resources.frames import records
 from resources.records import Chunk, Document, DocumentGraph, GraphStats, Mention, RelationMention
 from retrico_assets import report
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.graph.build import document_graphs, update_graph
 from retrico_assets.graph.entity_graph_cache import current_entity_graph
 from retrico_assets.progress import reporter
@@ -26,7 +26,7 @@ _RELATIONS_KEPT = dg.AssetCheckSpec(
 
 
 @dg.asset(group_name="graph", kinds={"graph"}, check_specs=[_COUNTS_MATCH, _RELATIONS_KEPT])
-@told_plainly
+@as_dagster_failure
 def graph(
     context: dg.AssetExecutionContext,
     documents: pd.DataFrame,
@@ -116,7 +116,7 @@ def _relations_kept(stats: GraphStats, given: int, dropped: dict[str, int]) -> d
 
 
 @dg.asset(group_name="graph", deps=["graph"], kinds={"scipy"})
-@told_plainly
+@as_dagster_failure
 def entity_graph(
     context: dg.AssetExecutionContext,
     project: ProjectResource,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from resources.dagster_resources import GraphStoreResource, VectorStoreResource
 from retrico_assets import report
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.frames_io import FRAME
 from retrico_assets.kg import model_folder, triples
 from retrico_assets.kg.model_folder import MODEL_FOLDER, Card
@@ -56,7 +56,7 @@ class KGEmbeddingsConfig(RunConfig):
 
 
 @dg.asset(group_name="kg", kinds={"pandas"}, deps=["graph"], io_manager_key="frames", dagster_type=FRAME, check_specs=[_COVERED])
-@told_plainly
+@as_dagster_failure
 def kg_triples(
     context: dg.AssetExecutionContext, config: KGTriplesConfig, project: ProjectResource, graph_store: GraphStoreResource
 ) -> dg.MaterializeResult:
@@ -89,7 +89,7 @@ def kg_triples(
 
 
 @dg.asset(group_name="kg", kinds={"pytorch"}, check_specs=[_FINITE])
-@told_plainly
+@as_dagster_failure
 def kg_model(
     context: dg.AssetExecutionContext, config: KGModelConfig, kg_triples: pd.DataFrame, project: ProjectResource
 ) -> dg.MaterializeResult:
@@ -127,7 +127,7 @@ def kg_model(
 
 
 @dg.asset(group_name="kg", kinds={"faiss"}, deps=["kg_model"])
-@told_plainly
+@as_dagster_failure
 def kg_embeddings(
     context: dg.AssetExecutionContext,
     config: KGEmbeddingsConfig,

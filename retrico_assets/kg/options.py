@@ -1,7 +1,7 @@
 """Options of KG models: what a model learns from and how it is trained."""
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, PositiveInt, field_validator
 
@@ -34,7 +34,7 @@ class TrainingOptions(Options):
 class KGOptions(TrainingOptions):
     """The section ``kg`` of project.yaml."""
 
-    triples: Annotated[str, ProjectPath] | None = Field(
+    triples: ProjectPath | None = Field(
         default=None,
         description="A file with three columns, or a folder with train.txt, valid.txt and test.txt. Default: the graph.",
     )

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from retrico_assets.failures import told_plainly
+from retrico_assets.failures import as_dagster_failure
 from retrico_assets.query.answering.render import render_markdown, render_table, to_json
 from retrico_assets.query.failures import Failure
 from retrico_assets.query.options import QuestionOptions
@@ -85,7 +85,7 @@ def _for_each_strategy(step: StrategyStep, op: dg.OpDefinition, state: Any) -> A
 
 def _start_op(step: Any) -> dg.OpDefinition:
     @dg.op(name=step.name, description=step.run.__doc__, required_resource_keys=_RESOURCES)
-    @told_plainly
+    @as_dagster_failure
     def start(context: dg.OpExecutionContext, config: QueryConfig) -> QueryState:
         state = QueryState.begin(config.question, _plan(context, config))
         _warn(context, state.failures)
@@ -108,14 +108,14 @@ def _op_of(step: AnyStep, before: AnyStep, *, is_last: bool) -> dg.OpDefinition:
     if isinstance(before, StrategyStep):
 
         @op
-        @told_plainly
+        @as_dagster_failure
         def with_results(context: dg.OpExecutionContext, state: QueryState, retrieved: list[Retrieved]) -> Any:
             return run(context, state, retrieved)
 
         return with_results
 
     @op
-    @told_plainly
+    @as_dagster_failure
     def without_results(context: dg.OpExecutionContext, state: QueryState) -> Any:
         return run(context, state, ())
 
@@ -133,7 +133,7 @@ def _split_op(step: StrategyStep) -> dg.OpDefinition:
 
 def _strategy_op(step: StrategyStep) -> dg.OpDefinition:
     @dg.op(name=step.name, description=step.run.__doc__, required_resource_keys=_RESOURCES)
-    @told_plainly
+    @as_dagster_failure
     def run(context: dg.OpExecutionContext, state: QueryState, strategy: str) -> Retrieved:
         with _session(context) as session:
             result = step.apply_to(strategy, state, session)

@@ -77,10 +77,18 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ("query: {hops: 11}", ["query.hops", "10"]),
         ("query: {chunk_source: middle}", ["query.chunk_source", "head"]),
         ("- a list", ["top level"]),
-        ("a: [", ["YAML"]),
+        ("a: [", ["not valid YAML, line 1, column 5"]),
+        ("stores: {graph: {port: 1}}", ["stores.graph.port is an unknown key. Known keys: idle_seconds."]),
+        ("stores: {graph: falkordb}", ["stores.graph: The section must be keys and values"]),
+        ("stores: {graph: {backend: 'nowhere:Store'}}", ["stores.graph.backend: 'nowhere:Store' can't be imported"]),
+        ("stores: {graph: {backend: 'resources.texts.sqlite:SqliteTextStore'}}", ["stores.graph.backend", "not a subclass"]),
+        ("stores: {graph: {idle_seconds: -1}}", ["stores.graph.idle_seconds is -1. It must be"]),
+        ("data: /", ["data: / is the root folder"]),
+        ("data: ''", ["data: A path can't be empty"]),
+        ("communities: {levels: 0}", ["communities.levels is 0. It must be between 1 and 10."]),
     ],
 )
-def test_a_mistake_is_told_with_file_key_and_remedy(project, text, words):
+def test_a_message_names_the_file_the_key_and_what_to_do(project, text, words):
     file = project(text)
     with pytest.raises(SettingsError) as error:
         load_settings(file)
@@ -106,9 +114,9 @@ def test_a_key_is_a_reference_to_the_environment(project):
     assert settings.models.llm.api_key.env == "MY_KEY"
 
 
-def test_a_missing_driver_is_named(project, monkeypatch):
-    monkeypatch.setattr("retrico_assets.settings.find_spec", lambda name: None if name == "faiss" else object())
-    with pytest.raises(SettingsError, match=r"stores\.vectors\.backend is faiss, which needs the package faiss"):
+def test_a_missing_package_is_named(project, monkeypatch):
+    monkeypatch.setattr("resources.plugins.find_spec", lambda name: None if name == "faiss" else object())
+    with pytest.raises(SettingsError, match=r"stores\.vectors\.backend: 'faiss' needs the package faiss\. Install it\."):
         load_settings(project("{}"))
 
 
@@ -149,3 +157,59 @@ def test_the_query_section_says_how_questions_are_answered(project, tmp_path):
     assert (query.reranker.model, query.reranker.top) == (str(tmp_path / "mine"), 30)
     models = project_resources(tmp_path / "project.yaml", settings)["models"]
     assert models.reranker().name == "mine"
+
+
+def test_a_key_that_is_there_twice_is_refused_with_both_lines(project):
+    file = project("data: a\ncorpus:\n  path: x\n  include: []\n  path: y\n")
+    with pytest.raises(SettingsError) as error:
+        load_settings(file)
+    assert str(error.value) == f"{file}: The key 'path' is in line 3 and again in line 5. Remove one of them."
+
+
+def test_merged_keys_may_be_overridden(project):
+    settings = load_settings(project("kg: {<<: {seed: 5}, seed: 1}\n"))
+    assert settings.kg.seed == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "models: {llm: {api_key: CANARY-1: x}}",
+        "api_key: 'CANARY-2\nmore: 1",
+        "api_key: *CANARY-3",
+        "api_key: !CANARY-4 x",
+        "\tapi_key: CANARY-5",
+        "api_key: CANARY-6\n  more: [",
+    ],
+)
+def test_a_syntax_error_does_not_quote_the_file(project, text):
+    with pytest.raises(SettingsError, match="YAML") as error:
+        load_settings(project(text))
+    assert "CANARY" not in str(error.value)
+
+
+def test_a_file_in_another_encoding_and_one_that_is_nested_too_deeply_are_refused(project):
+    file = project("")
+    file.write_bytes("data: Gr\u00fcn".encode("latin-1"))
+    with pytest.raises(SettingsError, match="not encoded in UTF-8"):
+        load_settings(file)
+    with pytest.raises(SettingsError, match="nested too deeply"):
+        load_settings(project("[" * 5000))
+
+
+def test_a_store_of_a_file_beside_the_project_is_used_with_its_own_options(project, tmp_path):
+    (tmp_path / "loud_store.py").write_text(
+        "from resources.options import Options\n"
+        "from resources.vectors.memory import MemoryVectorStore\n"
+        "class LoudOptions(Options):\n    volume: int = 3\n"
+        "class LoudStore(MemoryVectorStore):\n    options = LoudOptions\n"
+    )
+    file = project("stores: {vectors: {backend: 'loud_store:LoudStore', volume: 7}}")
+    section = load_settings(file).stores.vectors
+    assert (section.backend, section.options.volume) == ("loud_store:LoudStore", 7)
+    resource = project_resources(file, load_settings(file))["vector_store"]
+    assert resource.options == {"volume": 7}
+    with resource.connect() as store:
+        assert type(store).__name__ == "LoudStore"
+    with pytest.raises(SettingsError, match=r"stores\.vectors\.volume is 'high'\. It must be a whole number\."):
+        load_settings(project("stores: {vectors: {backend: 'loud_store:LoudStore', volume: high}}"))

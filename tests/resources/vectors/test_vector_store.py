@@ -210,8 +210,8 @@ def test_an_unknown_index_and_a_name_that_is_a_path_are_refused(store: VectorSto
             store.open_index(name, model="m", dimension=2)
 
 
-def test_an_unknown_backend_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"stores\.vectors\.backend is 'paper'.*faiss, memory"):
+def test_an_unknown_backend_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"'paper' is not one of the known vector stores\. Known: faiss, memory\."):
         open_vector_store("paper", tmp_path)
 
 

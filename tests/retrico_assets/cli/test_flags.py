@@ -8,7 +8,7 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from resources.errors import SettingsError
-from resources.options import FolderOrId, Options, ProjectPath
+from resources.options import Options, ProjectPath
 from retrico_assets.cli.flags import check, flags_of
 
 
@@ -19,8 +19,8 @@ class ExampleOptions(Options):
     names: list[str] = Field(default=[], description="Some names.")
     split: list[float] = Field(default=[], description="Some shares.")
     more: dict[str, Any] = Field(default={}, description="More options.")
-    file: Annotated[str, ProjectPath] | None = Field(default=None, description="A file.")
-    model: Annotated[str, FolderOrId] = Field(default="owner/name", description="A model.")
+    file: ProjectPath | None = Field(default=None, description="A file.")
+    model: str = Field(default="owner/name", description="A model.")
 
 
 NAMES = {"model": "search_model"}
@@ -73,9 +73,8 @@ def test_a_flag_gives_the_value_of_its_option(arguments, values):
 
 def test_paths_are_relative_to_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "weights").mkdir()
-    _, call = run("--file", "facts.tsv", "--search-model", "weights")
-    assert call["values"] == {"file": str(tmp_path / "facts.tsv"), "model": str(tmp_path / "weights")}
+    _, call = run("--file", "facts.tsv")
+    assert call["values"] == {"file": str(tmp_path / "facts.tsv")}
 
 
 def test_help_has_the_descriptions_and_the_choices(monkeypatch):
