@@ -61,7 +61,7 @@ def retrieval_report(
     text_store: TextStoreResource,
     vector_store: VectorStoreResource,
     models: ModelsResource,
-) -> dg.MaterializeResult:
+) -> dg.MaterializeResult[None]:
     """Recall of each strategy and of some fusions, on questions whose documents are known. Empty without questions."""
     file = Path(config.questions).expanduser() if config.questions else project.settings.data_folder / "questions.jsonl"
     if not config.questions and not file.exists():
