@@ -112,8 +112,8 @@ def test_a_store_survives_being_closed(tmp_path: Path) -> None:
         assert found(store, "kites") == ["a"]
 
 
-def test_an_unknown_backend_names_the_setting() -> None:
-    with pytest.raises(SettingsError, match=r"stores\.texts\.backend is 'paper'.*sqlite"):
+def test_an_unknown_backend_lists_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"'paper' is not one of the known text stores\. Known: sqlite\."):
         open_text_store("paper", Path())
 
 
