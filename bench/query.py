@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.graph import WORDS, made_documents
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.records import Community, DocumentGraph
 from resources.texts.sqlite import SqliteTextStore
 from resources.vectors.faiss import FaissVectorStore

@@ -4,19 +4,21 @@ A step opens what it needs with ``with store.connect() as ...``, so that a conne
 whatever ends the step. Loaded models are shared inside a process by the models themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from resources.errors import SettingsError
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor, RelationExtractor
-from resources.models.embedders.sentence_transformer import Embedder, SentenceTransformerEmbedder
-from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
+from resources.models.embedders.base import Embedder
 from resources.models.llm.client import ChatModel, LLMOptions
-from resources.models.rerankers.cross_encoder import CrossEncoderReranker, EmbedderReranker, Reranker
+from resources.models.rerankers.base import Reranker
+from resources.models.sections import EmbedderModel, EntityModel, RelationModel, RerankerModel
+from resources.options import Options
 from resources.store_sections import GraphStoreBackend, TextStoreBackend, VectorStoreBackend
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
@@ -62,44 +64,56 @@ class TextStoreResource(dg.ConfigurableResource):
 
 
 class ModelsResource(dg.ConfigurableResource):
-    """The models of the project. Secrets are names of environment variables, never values."""
+    """The models of the project. Each section names a backend and its options, as project.yaml does: see models/sections.py.
+
+    Secrets are names of environment variables, never values.
+    """
 
     entity_labels: list[str]
     relation_labels: list[str]
-    entities: dict[str, Any]
-    relations: dict[str, Any] | None = None
-    embedding: dict[str, Any]
+    entities: dict[str, Any] = Field(description="What extracts entities: a backend and its options.")
+    relations: dict[str, Any] | None = Field(None, description="What extracts relations: a backend and its options.")
+    embedding: dict[str, Any] = Field(description="What turns texts into vectors: a backend and its options.")
     chat: dict[str, Any] | None = Field(default=None, description="LLMOptions of the chat model.")
     chat_cache: str | None = Field(default=None, description="The file that keeps replies of the chat model.")
-    reranking: dict[str, Any] | None = None
+    reranking: dict[str, Any] | None = Field(None, description="What puts chunks into order: a backend and its options.")
 
-    def entity_extractor(self, labels: Sequence[str] | None = None, threshold: float | None = None) -> EntityExtractor:
-        """The entity extractor, with other labels or another threshold for one run if given."""
-        options = self.entities | ({} if threshold is None else {"threshold": threshold})
-        return GlinerEntityExtractor(labels=labels or self.entity_labels, **options)
+    def entity_extractor(self, labels: Sequence[str] | None = None, changes: Mapping[str, Any] | None = None) -> EntityExtractor:
+        """The entity extractor of the project, or of one run with other labels or ``changes`` of options (None: unchanged).
+
+        Raises:
+            SettingsError: a label or an option is wrong, or the backend does not have that option.
+        """
+        section = EntityModel.parse(self.entities, "models.entities")
+        options = _changed(section, changes or {}, "models.entities")
+        return section.plugin_class.entity_extractor(options, labels or self.entity_labels)
 
     def relation_extractor(
         self,
         labels: Sequence[str] | None = None,
+        changes: Mapping[str, Any] | None = None,
         entity_labels: Sequence[str] | None = None,
-        threshold: float | None = None,
-        relation_threshold: float | None = None,
+        entity_changes: Mapping[str, Any] | None = None,
     ) -> RelationExtractor | None:
-        """The relation extractor, with other labels or thresholds for one run if given; None if no relations are asked for."""
+        """The relation extractor, as ``entity_extractor``; None if the project has no relation labels.
+
+        ``entity_labels`` and ``entity_changes`` are those of the entities' extractor in this run.
+        """
         labels = self.relation_labels if labels is None else labels
         if self.relations is None or not labels:
             return None
-        options = dict(self.relations)
-        # What both read the text with is said once, for the entities: otherwise one pass could not serve both.
-        options["flat_ner"] = self.entities["flat_ner"]
-        options["threshold"] = self.entities["threshold"] if threshold is None else threshold
-        options.setdefault("window_words", self.entities.get("window_words"))
-        if relation_threshold is not None:
-            options["relation_threshold"] = relation_threshold
-        return GlinerRelationExtractor(entity_labels=entity_labels or self.entity_labels, relation_labels=labels, **options)
+        section = RelationModel.parse(self.relations, "models.relations")
+        options = _changed(section, changes or {}, "models.relations")
+        entities = EntityModel.parse(self.entities, "models.entities")
+        entity_options = None
+        if entities.plugin_class is section.plugin_class:
+            entity_options = _changed(entities, entity_changes or {}, "models.entities")
+        return section.plugin_class.relation_extractor(options, entity_labels or self.entity_labels, labels, entity_options)
 
     def embedder(self) -> Embedder:
-        return SentenceTransformerEmbedder(**self.embedding)
+        """The embedder of the project."""
+        section = EmbedderModel.parse(self.embedding, "models.embedder")
+        return section.plugin_class(section.options)
 
     @property
     def context_tokens(self) -> int:
@@ -111,9 +125,16 @@ class ModelsResource(dg.ConfigurableResource):
         return ChatModel(LLMOptions.parse(self.chat, "models.llm"), self.chat_cache) if self.chat else None
 
     def reranker(self) -> Reranker | None:
-        """What puts the best chunks in order; None if the project names none."""
+        """The reranker of the project; None if it names none."""
         if self.reranking is None:
             return None
-        if self.reranking["backend"] == "embedder":
-            return EmbedderReranker(self.embedder())
-        return CrossEncoderReranker(**{name: value for name, value in self.reranking.items() if name != "backend"})
+        section = RerankerModel.parse(self.reranking, "query.reranker")
+        return section.plugin_class.create(section.options, self.embedder())
+
+
+def _changed(section: EntityModel | RelationModel, changes: Mapping[str, Any], where: str) -> Options:
+    options: Options = section.options
+    for name, value in changes.items():
+        if value is not None and name not in type(options).model_fields:
+            raise SettingsError(f"{name} is {value}, but {where} has the backend {section.backend!r}, which has no such option.")
+    return options.replace(changes, where)

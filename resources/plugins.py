@@ -139,7 +139,8 @@ class Backend(Options):
             return values
         if not isinstance(values, dict):
             raise ValueError("The section must be keys and values, such as {backend: name}.")
-        own = {name: value for name, value in values.items() if name != "backend"}
+        shared = {name: value for name, value in values.items() if name in cls.model_fields}
+        own = {name: value for name, value in values.items() if name not in cls.model_fields}
         backend = values.get("backend", cls.model_fields["backend"].get_default())
         if not isinstance(backend, str):
             raise _faulty(['backend is missing. Name a backend, or write "module:Class" for your own.'])
@@ -150,7 +151,7 @@ class Backend(Options):
             options = cls.options_class(found)
         except SettingsError as error:
             raise _faulty([f"backend: {error}"]) from None
-        return {"backend": backend, "options": _checked(options, own, info.context)}
+        return {**shared, "backend": backend, "options": _checked(options, own, info.context)}
 
 
 def _checked(options: type[Options], values: dict[str, Any], context: Any) -> Options:

@@ -98,12 +98,12 @@ def project_resources(file: Path, settings: ProjectSettings) -> dict[str, Any]:
         "models": ModelsResource(
             entity_labels=settings.labels.entities,
             relation_labels=settings.labels.relations,
-            entities=models.entities.model_dump(exclude={"backend"}, exclude_none=True),
-            relations=models.relations.model_dump(exclude={"backend"}, exclude_none=True) if models.relations else None,
-            embedding=models.embedder.model_dump(exclude={"backend"}, exclude_none=True),
+            entities=models.entities.as_config(),
+            relations=models.relations.as_config() if models.relations else None,
+            embedding=models.embedder.as_config(),
             chat=models.llm.model_dump(exclude_none=True) if models.llm else None,
             chat_cache=str(data / "llm_cache.db") if models.llm and models.llm.cache else None,
-            reranking=settings.query.reranker.model_dump(exclude={"top"}, exclude_none=True) if settings.query.reranker else None,
+            reranking=settings.query.reranker.as_config() if settings.query.reranker else None,
         ),
     }
 

@@ -5,14 +5,12 @@ import sys
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from resources.errors import SettingsError
-from resources.models.embedders.options import SentenceTransformerOptions
-from resources.models.gliner.options import GlinerEntityOptions, GlinerRelationOptions
 from resources.models.llm.options import LLMOptions
+from resources.models.sections import EmbedderModel, EntityModel, RelationModel
 from resources.options import Options, ProjectPath, faults
 from resources.store_sections import StoreOptions
 from retrico_assets.communities.options import CommunityOptions
@@ -29,9 +27,13 @@ DEFAULT_FILES = ("project.yaml", "configs/project.yaml")
 
 
 class ModelsSection(Options):
-    entities: GlinerEntityOptions = GlinerEntityOptions()
-    relations: GlinerRelationOptions | None = GlinerRelationOptions()
-    embedder: SentenceTransformerOptions = SentenceTransformerOptions()
+    entities: EntityModel = Field(default_factory=lambda: EntityModel.of("gliner"), description="What extracts entities.")
+    relations: RelationModel | None = Field(
+        default_factory=lambda: RelationModel.of("gliner"), description="What extracts relations; null if nothing does."
+    )
+    embedder: EmbedderModel = Field(
+        default_factory=lambda: EmbedderModel.of("sentence_transformer"), description="What turns texts into vectors."
+    )
     llm: LLMOptions | None = None
 
 
@@ -133,6 +135,7 @@ def _load(file: Path, _modified: int) -> ProjectSettings:
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
     try:
+        # Relative folders, those of models too, start from the folder of the file.
         settings = ProjectSettings.model_validate(content, context={"folder": file.parent})
     except ValidationError as error:
         raise SettingsError("\n".join(f"{file}: {fault}" for fault in faults(error, ProjectSettings))) from None
@@ -140,39 +143,6 @@ def _load(file: Path, _modified: int) -> ProjectSettings:
         check_query(settings.query)
     except SettingsError as error:
         raise SettingsError(f"{file}: {error}") from None
-    return _with_models(file, settings)
-
-
-_MODEL_PACKAGES = {
-    "gliner": "gliner",
-    "sentence_transformer": "sentence_transformers",
-    "cross_encoder": "sentence_transformers",
-}
-
-
-def _with_models(file: Path, settings: ProjectSettings) -> ProjectSettings:
-    """Settings whose model folders are absolute, with the packages of the models checked."""
-
-    def located(key: str, section: Any) -> Any:
-        package = _MODEL_PACKAGES.get(section.backend)
-        if package and find_spec(package) is None:
-            raise SettingsError(f"{file}: {key}.backend: {section.backend!r} needs the package {package}. Install it.")
-        name = section.model
-        if not name:
-            return section
-        folder = os.path.normpath(file.parent / os.path.expanduser(name))
-        if Path(folder).is_dir():
-            return section.model_copy(update={"model": folder})
-        if name.startswith((".", "/", "~")):
-            raise SettingsError(f"{file}: {key}.model is {name!r}, but there is no folder {folder}. Correct it, or use a hub id.")
-        return section
-
-    models, query = settings.models, settings.query
-    updates = {"entities": located("models.entities", models.entities), "embedder": located("models.embedder", models.embedder)}
-    if models.relations:
-        updates["relations"] = located("models.relations", models.relations)
-    if query.reranker:
-        query = query.model_copy(update={"reranker": located("query.reranker", query.reranker)})
-    if models.llm and find_spec("openai") is None:
+    if settings.models.llm and find_spec("openai") is None:
         raise SettingsError(f"{file}: models.llm needs the package openai. Install it.")
-    return settings.model_copy(update={"models": models.model_copy(update=updates), "query": query})
+    return settings

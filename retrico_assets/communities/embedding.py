@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.records import Community
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from resources.graph.base import GraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.vectors.base import VectorStore
 
 CHUNK_INDEX = "chunk_embeddings"

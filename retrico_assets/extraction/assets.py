@@ -71,8 +71,9 @@ def entities(
     """
     watch = report.Stopwatch()
     pieces = records(chunks, Chunk)
-    extractor = models.entity_extractor(config.labels, config.threshold)
-    joint = models.relation_extractor(config.relation_labels, config.labels, config.threshold)
+    changes = {"threshold": config.threshold}
+    extractor = models.entity_extractor(config.labels, changes)
+    joint = models.relation_extractor(config.relation_labels, entity_labels=config.labels, entity_changes=changes)
     with project.extraction_cache() as cache:
         result = extract_entities(
             pieces, extractor, cache, joint=joint, on_progress=reporter("entities", context.log.info, "chunks")
@@ -115,7 +116,12 @@ def relations(
     watch = report.Stopwatch()
     pieces = records(chunks, Chunk)
     mentions = records(entities, Mention)
-    extractor = models.relation_extractor(config.labels, config.entity_labels, config.threshold, config.relation_threshold)
+    extractor = models.relation_extractor(
+        config.labels,
+        {"relation_threshold": config.relation_threshold},
+        entity_labels=config.entity_labels,
+        entity_changes={"threshold": config.threshold},
+    )
     if extractor is None:
         context.log.info("the project asks for no relations (labels.relations is empty)")
         result = RelationReport(relations=(), failed={}, truncated={}, cached=0, model_calls=0)

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from resources.graph.base import GraphStore
 from resources.models.base import EntityExtractor
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.models.llm.client import ChatModel
-from resources.models.rerankers.cross_encoder import Reranker
+from resources.models.rerankers.base import Reranker
+from resources.models.sections import RERANKED
 from resources.texts.base import TextStore
 from resources.vectors.base import VectorStore
 from retrico_assets.query.answering.evidence import QueryResult
 from retrico_assets.query.answering.reason import TOKEN_BUDGET
-from retrico_assets.query.options import RERANKED, ChunkSource, FusionOptions, QueryOptions
+from retrico_assets.query.options import ChunkSource, FusionOptions, QueryOptions
 from retrico_assets.query.plan import DEFAULT_STRATEGIES, OptionLayer, StrategyOptions, make_plan
 from retrico_assets.query.session import QuerySession
 from retrico_assets.query.sources import TripleScorer

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from resources.errors import SettingsError
+from resources.models.sections import RerankerModel
 from resources.option_fields import optional
 from resources.options import Options, as_value_error
 
 FusionMethod = Literal["rrf", "weighted", "union", "intersection"]
 ChunkSource = Literal["all", "head", "tail", "both"]
-RERANKED = 30
-"""How many chunks a reranker reads by default."""
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -51,22 +50,6 @@ class FusionOptions(Options):
             )
 
 
-class RerankerOptions(Options):
-    backend: Literal["cross_encoder", "embedder"]
-    model: str | None = None
-    top: int = Field(default=RERANKED, ge=1, le=1000, description="How many of the best chunks it reads.")
-    batch_size: PositiveInt = 32
-    device: str = "cpu"
-
-    @model_validator(mode="after")
-    def _model_goes_with_a_cross_encoder(self) -> "RerankerOptions":
-        if self.backend == "cross_encoder" and not (self.model and self.model.strip()):
-            raise ValueError("cross_encoder needs a model: a hub id such as cross-encoder/ms-marco-MiniLM-L6-v2, or a folder")
-        if self.backend == "embedder" and self.model is not None:
-            raise ValueError("backend embedder takes models.embedder; remove model, or set the backend to cross_encoder")
-        return self
-
-
 class QueryOptions(Options):
     """How questions are answered. The names of strategies and their options are checked by ``plan.check_query``."""
 
@@ -81,9 +64,7 @@ class QueryOptions(Options):
         default=None, ge=0, le=10, description="How many relations to follow, for every strategy that follows relations."
     )
     fusion: FusionOptions = Field(default=FusionOptions(), description="How the results of several strategies become one.")
-    reranker: RerankerOptions | None = Field(
-        default=None, description="A model that puts the best chunks in order. Default: none."
-    )
+    reranker: RerankerModel | None = Field(default=None, description="A model that puts the best chunks in order. Default: none.")
     chunk_source: ChunkSource = Field(
         default="all",
         description="Which chunks are evidence: all that were found, or only those that mention the head, the tail, or either "

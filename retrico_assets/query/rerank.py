@@ -1,6 +1,6 @@
 """Reranking: a model that reads each chunk beside the question puts the best chunks in order."""
 
-from resources.models.rerankers.cross_encoder import Reranker
+from resources.models.rerankers.base import Reranker
 from resources.records import Scored, Subgraph
 from resources.text.characters import is_blank
 

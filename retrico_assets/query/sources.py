@@ -11,7 +11,7 @@ from retrico_assets.query.providers.options import ProjectFacts
 
 if TYPE_CHECKING:  # options.py imports this module, and loading a project must not cost numpy
     from resources.graph.base import GraphStore
-    from resources.models.embedders.sentence_transformer import Embedder
+    from resources.models.embedders.base import Embedder
     from resources.models.llm.client import ChatModel
     from resources.texts.base import TextStore
     from resources.vectors.base import VectorStore

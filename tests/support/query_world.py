@@ -13,7 +13,7 @@ import numpy as np
 from resources.graph.base import GraphStore
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
 from resources.graph.memory import MemoryGraphStore
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.records import Chunk, Document, DocumentGraph, Mention, RelationMention
 from resources.texts.base import TextStore
 from resources.texts.sqlite import SqliteTextStore

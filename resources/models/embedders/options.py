@@ -1,14 +1,17 @@
 """Options of the embedders."""
 
-from typing import Literal
+from pydantic import Field, PositiveInt
 
-from pydantic import PositiveInt
-
+from resources.models.folders import SentenceTransformerName
 from resources.options import Options
 
 
 class SentenceTransformerOptions(Options):
-    backend: Literal["sentence_transformer"] = "sentence_transformer"
-    model: str = "all-MiniLM-L6-v2"
-    batch_size: PositiveInt = 32
-    device: str = "cpu"
+    """A sentence-transformers model."""
+
+    model: SentenceTransformerName = Field(
+        "all-MiniLM-L6-v2",
+        description="Folder or Hugging Face id of a sentence-transformers model. The owner sentence-transformers may be left out.",
+    )
+    batch_size: PositiveInt = Field(32, description="Texts in one forward pass.")
+    device: str = Field("cpu", min_length=1, description='Device as torch names it, such as "cpu" or "cuda:0".')

@@ -1,30 +1,28 @@
-"""A loaded GLiNER checkpoint, asked window by window.
+"""A loaded GLiNER checkpoint that reads windows of words.
 
-Uses the stages that gliner itself offers (collate_batch, run_batch, decode_batch) instead of ``inference``, because words
-are split once, before windows are cut, and because relations must be scored between spans that are already known.
+Uses the stages that gliner offers (collate_batch, run_batch, decode_batch) instead of its ``inference``, because words are
+split once, before windows are cut, and because relations must be scored between spans that are already known.
 """
 
-import hashlib
-import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from resources.errors import ExtractionError
-from resources.models.loading import hide_loading_bars
+from resources.models.gliner.pairs import best_candidates
+from resources.models.loading import load_model
 
 WordRange = tuple[int, int]
 """Words of a window, half-open."""
 
-_models: dict[tuple[str, str], "GlinerModel"] = {}
-_models_lock = threading.Lock()
+_REMEDY = "Set it to a Hugging Face id (owner/name), or to a folder with gliner_config.json, weights and tokenizer."
 
 
 @dataclass(slots=True)
 class WindowResult:
-    """What the model says of one window; places are word ranges."""
+    """Entities and relations of one window. Places are word ranges."""
 
     entities: list[tuple[WordRange, str, float]] = field(default_factory=list)
     relations: list[tuple[WordRange, WordRange, str, float]] = field(default_factory=list)
@@ -33,81 +31,12 @@ class WindowResult:
     words_not_read: int = 0
 
 
-def load_gliner(model: str, device: str, setting: str) -> "GlinerModel":
-    """The model of a folder or hub id, loaded once a process and device.
-
-    Raises ExtractionError naming ``setting`` when it can't be loaded; an unreachable hub is noticed within seconds.
-    """
-    check_folder(model, setting)
-    folder = Path(model)
-    name = str(folder.resolve()) if folder.is_dir() else model
-    with _models_lock:
-        if (name, device) not in _models:
-            _models[name, device] = _load(name, device, setting)
-        return _models[name, device]
-
-
-def check_folder(model: str, setting: str) -> None:
-    """Raises ExtractionError when ``model`` can only mean a folder and that folder is not there or holds no GLiNER model."""
-    folder = Path(model)
-    if folder.is_dir():
-        if not (folder / "gliner_config.json").is_file():
-            raise ExtractionError(f"{setting} in project.yaml is {model!r}: that folder has no gliner_config.json. {_REMEDY}")
-    elif folder.is_absolute() or model.startswith((".", "~")) or model.count("/") != 1:
-        raise ExtractionError(
-            f"{setting} in project.yaml is {model!r}: there is no such folder, and no hub id looks so. {_REMEDY}"
-        )
-
-
-def content_version(model: str) -> str:
-    """What identifies a model: a folder by its content, so that it may move; a hub id by its name.
-
-    Weights are known by their size and 64 samples of 64 KB, which costs milliseconds whatever their size.
-    """
-    folder = Path(model)
-    if not folder.is_dir():
-        return f"hub:{model}"
-    digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix not in (".json", ".safetensors", ".bin", ".model"):
-            continue
-        size = file.stat().st_size
-        digest.update(f"{file.name}:{size}:".encode())
-        with file.open("rb") as content:
-            if file.suffix == ".json":
-                digest.update(content.read())
-            else:
-                for sample in range(64):
-                    content.seek(size * sample // 64)
-                    digest.update(content.read(65536))
-    return digest.hexdigest()
-
-
-_REMEDY = "Name a hub id (owner/name) or a folder with gliner_config.json, weights and tokenizer."
-
-
-def _load(name: str, device: str, setting: str) -> "GlinerModel":
-    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "5")
-    from gliner import GLiNER
-
-    hide_loading_bars()
-    try:
-        # A model that is already in the hub's cache is taken from there: no network, and no change between two builds.
-        try:
-            model = GLiNER.from_pretrained(name, local_files_only=True, map_location=device)
-        except OSError:
-            if Path(name).is_dir():
-                raise
-            model = GLiNER.from_pretrained(name, map_location=device)
-        return GlinerModel(model.to(device).eval())
-    except Exception as problem:
-        where = "the folder can't be loaded" if Path(name).is_dir() else "it is in no local cache and the hub did not give it"
-        reason = str(problem).strip().splitlines() or [type(problem).__name__]
-        raise ExtractionError(f"{setting} in project.yaml is {name!r}: {where} ({reason[0]}). {_REMEDY}") from problem
-
-
 class GlinerModel:
-    """Public: limits of the model, its words and subwords, and the questions it answers. Calls are serialised."""
+    """A checkpoint in memory: its limits, its words and subwords, and its three ways to read windows.
+
+    max_words and max_subwords: most words and subwords of one window, the prompt included in the latter. max_width: most
+    words of an entity. is_relex: whether it scores relations. Threads wait for each other.
+    """
 
     def __init__(self, model: Any) -> None:
         from gliner.model import UniEncoderSpanRelexGLiNER
@@ -115,14 +44,11 @@ class GlinerModel:
         self._model = model
         self._collator = model.create_collator()
         self._lock = threading.RLock()
-        self._pair_bound = [1]
         self.is_relex = isinstance(model, UniEncoderSpanRelexGLiNER)
         self.max_words = int(model.config.max_len)
         self.max_width = int(getattr(model.config, "max_width", None) or 12)
         self.max_subwords = _subword_limit(model)
         self._span_level = getattr(model.config, "span_mode", "") != "token_level"
-        if self.is_relex:
-            _bound_pairs(model.model, self._pair_bound)
 
     def words(self, text: str) -> list[tuple[int, int]]:
         """Character ranges of the words, by the model's own splitter."""
@@ -146,9 +72,8 @@ class GlinerModel:
         return int(batch["attention_mask"].sum()) - self.subwords(["a"])[0]
 
     def find_entities(self, windows: Sequence[Sequence[str]], labels: Sequence[str], threshold: float) -> list[WindowResult]:
-        """Every span that scores above the threshold, overlapping ones included."""
-        with self._lock:
-            self._pair_bound[0] = 1
+        """Every span whose score exceeds the threshold, overlapping spans included."""
+        with self._relations_between(1):
             batch = self._collate(windows, labels, ())
             output = self._model.run_batch(batch, threshold=threshold)
             return self._results(output, batch, labels, threshold)
@@ -163,8 +88,7 @@ class GlinerModel:
         max_entities: int,
     ) -> list[WindowResult]:
         """Entities, and relations between the ``max_entities`` best spans, in one pass."""
-        with self._lock:
-            self._pair_bound[0] = max_entities
+        with self._relations_between(max_entities):
             batch = self._collate(windows, labels, relations)
             output = self._model.run_batch(batch, threshold=threshold)
             results = self._results(output, batch, labels, threshold)
@@ -180,15 +104,24 @@ class GlinerModel:
         relation_threshold: float,
     ) -> list[WindowResult]:
         """Relations between the given spans of each window; a span may have up to ``max_width`` words."""
-        with self._lock:
-            self._pair_bound[0] = max((len(given) for given in spans), default=1)
+        with self._relations_between(max((len(given) for given in spans), default=1)):
             batch = self._collate(windows, labels, relations)
             self._fix_spans(batch, spans)
             # No span scores below -1: exactly the given ones become candidates.
             output = self._model.run_batch(batch, threshold=-1.0, adjacency_threshold=0.5)
-            results = [WindowResult(words_not_read=lost) for lost in self._words_not_read(batch)]
+            results = [WindowResult(words_not_read=unread) for unread in self._words_not_read(batch)]
             self._add_relations(results, output, relations, relation_threshold)
             return results
+
+    @contextmanager
+    def _relations_between(self, most: int) -> Iterator[None]:
+        """Hold the model, and let a relex model score relations between at most this many entities of a window."""
+        with self._lock:
+            if not self.is_relex:
+                yield
+                return
+            with best_candidates(self._model.model, most):
+                yield
 
     def _collate(self, windows: Sequence[Sequence[str]], labels: Sequence[str], relations: Sequence[str]) -> dict[str, Any]:
         items = self._model.prepare_base_input([list(words) for words in windows])
@@ -218,7 +151,7 @@ class GlinerModel:
         batch["span_idx"], batch["span_mask"] = places, mask
 
     def _results(self, output: Any, batch: dict[str, Any], labels: Sequence[str], threshold: float) -> list[WindowResult]:
-        results = [WindowResult(words_not_read=lost) for lost in self._words_not_read(batch)]
+        results = [WindowResult(words_not_read=unread) for unread in self._words_not_read(batch)]
         if self._span_level and output.logits.dim() == 4:
             self._add_spans(results, output.logits, batch, labels, threshold)
             return results
@@ -230,7 +163,10 @@ class GlinerModel:
     def _add_spans(
         self, results: list[WindowResult], logits: Any, batch: dict[str, Any], labels: Sequence[str], threshold: float
     ) -> None:
-        """All spans of logits (row, first word, width, label); gliner's own decoder drops overlaps, equal scores by chance."""
+        """Add all spans of logits (row, first word, width, label).
+
+        gliner's own decoder drops overlapping spans, of equal scores by chance.
+        """
         import torch
 
         scores = torch.sigmoid(logits)
@@ -256,7 +192,7 @@ class GlinerModel:
                 results[row].relations.append((spans[row][head], spans[row][tail], relations[label], score))
 
     def _words_not_read(self, batch: dict[str, Any]) -> list[int]:
-        """Words the tokenizer or the collator cut off; windows are cut so that this is 0, and this is the proof."""
+        """Words that the tokenizer or the collator cut off. Windows are cut so that this is 0; here it is checked."""
         read = batch["words_mask"].amax(dim=1).tolist()
         full = (batch["attention_mask"].sum(dim=1) >= self.max_subwords).tolist()
         return [len(tokens) - last if at_limit else 0 for tokens, last, at_limit in zip(batch["tokens"], read, full, strict=True)]
@@ -270,28 +206,19 @@ def _subword_limit(model: Any) -> int:
     return int(min((limit for limit in limits if limit and limit > 0), default=512))
 
 
-def _bound_pairs(core: Any, bound: list[int]) -> None:
-    """Make a relex model score relations between the ``bound[0]`` best candidates of a window only.
+def load_gliner(model: str, device: str, setting: str) -> GlinerModel:
+    """The model of a folder or Hugging Face id, loaded once for each process and device.
 
-    gliner 0.2.29 scores every ordered pair of all candidates above the threshold, and has no setting against it: hundreds
-    of candidates take tens of gigabytes.
+    Raises:
+        ExtractionError: it can't be loaded. The message names ``setting``.
     """
-    import torch
+    return load_model(_open, model, device, setting, _REMEDY)
 
-    original = core.represent_spans
 
-    def represent_spans(*args: Any, **kwargs: Any) -> Any:
-        scores, embeddings, mask, spans, *rest = original(*args, **kwargs)
-        if embeddings is None or embeddings.size(1) <= bound[0]:
-            return (scores, embeddings, mask, spans, *rest)
-        rows = torch.arange(spans.size(0), device=spans.device).unsqueeze(1)
-        first, last = spans.unbind(-1)
-        if core.config.span_mode == "token_level":
-            best = (scores[rows, first, :, 0] + scores[rows, last, :, 1]).amax(-1)
-        else:
-            best = scores[rows, first, last - first].amax(-1)
-        best = best.masked_fill(~mask.bool(), float("-inf"))
-        kept = best.topk(bound[0], dim=1).indices.sort(dim=1).values
-        return (scores, embeddings[rows, kept], mask[rows, kept], spans[rows, kept], *rest)
+def _open(model: str, device: str, local_files_only: bool) -> GlinerModel:
+    if Path(model).is_dir() and not (Path(model) / "gliner_config.json").is_file():
+        raise FileNotFoundError("it has no gliner_config.json")
+    from gliner import GLiNER
 
-    core.represent_spans = represent_spans
+    loaded = GLiNER.from_pretrained(model, local_files_only=local_files_only, map_location=device)
+    return GlinerModel(loaded.to(device).eval())

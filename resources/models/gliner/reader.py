@@ -1,29 +1,33 @@
-"""The loop that all GLiNER extractors share: texts to windows, windows to batches, answers back to their texts."""
+"""The loop that all GLiNER extractors share: texts to windows, windows to batches, results back to their texts."""
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from resources.errors import ExtractionError, SettingsError
-from resources.models.base import Extraction, OnResult, Span
-from resources.models.gliner.model import GlinerModel, WindowResult, WordRange, check_folder, content_version, load_gliner
+from resources.errors import ExtractionError
+from resources.models.base import Extraction, Extractor, OnResult, Span, fingerprint_of
+from resources.models.folders import model_version
+from resources.models.gliner.model import GlinerModel, WindowResult, WordRange, load_gliner
+from resources.models.gliner.options import GlinerOptions
 from resources.models.gliner.windows import Window, cut_windows, whole_words, word_ranges
 from resources.text.characters import is_blank
 from resources.text.sentences import sentence_spans
 
-VERSION = 1
+RULES_VERSION = 2
 """Part of every fingerprint. Raise it when a change of this package changes results."""
 
 BLOCK = 128
 """Texts whose windows are sorted by length together: enough to fill batches evenly, few enough that results flow."""
 
+Pass = tuple[Sequence[str], Sequence[str]]
+"""The entity labels and the relation labels of one prompt."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One window of one text. ``given`` are the upstream entities in it, by place."""
+    """One window of one text. ``given`` are the known entities in it, by place; ``size`` counts subwords."""
 
     text: int
     window: Window
@@ -33,141 +37,116 @@ class Job:
     given: dict[WordRange, Span]
 
 
-Read = tuple[Job, WindowResult]
+Reading = tuple[Job, WindowResult]
 
 
-class GlinerReader(ABC):
-    """What both extractors share: settings, the loaded model, and the loop over windows."""
+@dataclass(frozen=True)
+class Task:
+    """What one call of an extractor does with its texts.
 
+    ask: results of windows, all passes together. finish: the extraction of a text (by its index) from its windows.
+    given: the known entities of each text; None if the task is to find them.
+    """
+
+    texts: Sequence[str]
+    passes: Sequence[Pass]
+    ask: Callable[[GlinerModel, list[Job]], list[WindowResult]]
+    finish: Callable[[int, list[Reading]], Extraction]
+    given: Sequence[Sequence[Span]] | None = None
+
+    def needs_model(self, index: int) -> bool:
+        """Whether there is anything to find in a text."""
+        if not self.passes or is_blank(self.texts[index]):
+            return False
+        return self.given is None or len(self.given[index]) > 1
+
+
+class GlinerReader(Extractor):
+    """What both extractors share: the loaded model and the loop over windows."""
+
+    options: GlinerOptions
     setting: str
+    """The key of project.yaml that names the model."""
+    window_words: int | None
+    """Words up to which whole sentences share a window; None is a third of what the model reads."""
 
-    def __init__(
-        self,
-        model: str,
-        labels: Sequence[str],
-        *,
-        threshold: float,
-        batch_size: int,
-        device: str,
-        labels_per_pass: int,
-        window_words: int | None,
-    ) -> None:
-        self.model = str(model)
-        self.labels = check_labels(labels, f"labels for {self.setting}")
-        self.threshold = check_share(threshold, "threshold")
-        self.batch_size = check_count(batch_size, "batch_size", 1)
-        self.labels_per_pass = check_count(labels_per_pass, "labels_per_pass", 1)
-        self.window_words = None if window_words is None else check_count(window_words, "window_words", 1)
-        self.device = device
-        self.calls = 0
+    @cached_property
+    def version(self) -> str:
+        """What identifies the model's content."""
+        return model_version(self.options.model)
 
-    def _load(self) -> GlinerModel:
-        return load_gliner(self.model, self.device, self.setting)
-
-    def _fingerprint(self, *parts: object) -> str:
-        check_folder(self.model, self.setting)
-        content = ["gliner", VERSION, content_version(self.model), self.labels, self.threshold, self.labels_per_pass]
-        content += [self.window_words, *parts]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = [self.version, self.labels, self.relation_labels, self.options.labels_per_pass, self.window_words]
+        return fingerprint_of(self, RULES_VERSION, *parts, *self._result_options())
 
     @abstractmethod
-    def _ask(self, model: GlinerModel, batch: list[Job]) -> list[WindowResult]:
-        """What the model says of these windows, all passes together."""
+    def _result_options(self) -> list[object]:
+        """The other options that change results."""
 
-    def _room(self, model: GlinerModel, passes: Iterable[tuple[Sequence[str], Sequence[str]]]) -> int:
-        """Subwords left for a window's text beside the longest prompt of these passes (entity labels, relation labels)."""
-        prompt = max((model.prompt_subwords(labels, relations) for labels, relations in passes), default=0)
-        room = model.max_subwords - prompt
-        if room < model.max_subwords // 8:
-            raise ExtractionError(
-                f"The labels of one pass take {prompt} of the {model.max_subwords} subwords that {self.model!r} reads "
-                f"at once. Lower labels_per_pass ({self.labels_per_pass}) or shorten the labels."
-            )
-        return room
+    def _check_model(self, model: GlinerModel) -> None:
+        """Raise ExtractionError if the model can't do what this extractor needs."""
 
-    def _read(
-        self,
-        texts: Sequence[str],
-        passes: Sequence[tuple[Sequence[str], Sequence[str]]],
-        finish: Callable[[int, list[Read]], Extraction],
-        on_result: OnResult | None,
-        given: Sequence[Sequence[Span]] | None = None,
-    ) -> list[Extraction]:
-        """Cut, sort by length, ask in batches, and finish each text as soon as its last window is read."""
-        results: list[Extraction] = [Extraction()] * len(texts)
+    def _read(self, task: Task, on_result: OnResult | None) -> list[Extraction]:
+        """Cut texts into windows, sort them by length, ask in batches, and finish each text with its last window."""
+        results = [Extraction()] * len(task.texts)
 
         def done(index: int, extraction: Extraction) -> None:
             results[index] = extraction
             if on_result is not None:
                 on_result(index, extraction)
 
-        def needed(index: int) -> bool:
-            return bool(passes) and not is_blank(texts[index]) and (given is None or len(given[index]) > 1)
-
-        todo = [index for index in range(len(texts)) if needed(index)]
-        for index in sorted(set(range(len(texts))) - set(todo)):
-            done(index, Extraction())
-        if not todo:
+        needed = []
+        for index in range(len(task.texts)):
+            if task.needs_model(index):
+                needed.append(index)
+            else:
+                done(index, Extraction())
+        if not needed:
             return results
-        model = self._load()
-        self._check(model)
-        room = self._room(model, passes)
-        for start in range(0, len(todo), BLOCK):
-            self._read_block(model, room, todo[start : start + BLOCK], texts, finish, done, given)
+        model = load_gliner(self.options.model, self.options.device, self.setting)
+        self._check_model(model)
+        room = self._room(model, task.passes)
+        for start in range(0, len(needed), BLOCK):
+            self._read_block(model, room, task, needed[start : start + BLOCK], done)
         return results
 
-    def _check(self, model: GlinerModel) -> None:  # noqa: B027 (nothing to check is a fine answer)
-        """Raises ExtractionError when the model can't do what is asked of it."""
+    def _room(self, model: GlinerModel, passes: Sequence[Pass]) -> int:
+        """Subwords of a window that are left for its text beside the longest prompt of these passes."""
+        prompt = max(model.prompt_subwords(labels, relations) for labels, relations in passes)
+        room = model.max_subwords - prompt
+        if room < model.max_subwords // 8:
+            raise ExtractionError(
+                f"The labels of one pass take {prompt} of the {model.max_subwords} subwords that {self.options.model!r} reads "
+                f"at once. Lower labels_per_pass ({self.options.labels_per_pass}) or shorten the labels."
+            )
+        return room
 
     def _read_block(
-        self,
-        model: GlinerModel,
-        room: int,
-        block: Sequence[int],
-        texts: Sequence[str],
-        finish: Callable[[int, list[Read]], Extraction],
-        done: Callable[[int, Extraction], None],
-        given: Sequence[Sequence[Span]] | None,
+        self, model: GlinerModel, room: int, task: Task, block: Sequence[int], done: Callable[[int, Extraction], None]
     ) -> None:
+        open_texts = _OpenTexts(task, done)
         jobs: list[Job] = []
-        waiting: dict[int, int] = {}
-        read: dict[int, list[Read]] = {index: [] for index in block}
-        errors: dict[int, str] = {}
-        lost: dict[int, int] = {}
-
-        def end(index: int) -> None:
-            try:
-                found = Extraction(error=errors[index]) if index in errors else finish(index, read.pop(index))
-                found = replace(found, entities_dropped=found.entities_dropped + lost.get(index, 0))
-            except Exception as problem:
-                found = Extraction(error=reason(problem))
-            done(index, found)
-
         for index in block:
             try:
-                cut, lost[index] = self._jobs(model, room, index, texts[index], None if given is None else given[index])
-            except Exception as problem:
-                errors[index], cut = reason(problem), []
-            waiting[index] = len(cut)
-            jobs.extend(cut)
-            if not cut:
-                end(index)
+                windows, dropped = self._jobs(model, room, task, index)
+            except Exception as error:
+                done(index, Extraction(error=reason(error)))
+                continue
+            jobs.extend(windows)
+            open_texts.add(index, len(windows), dropped)
         jobs.sort(key=lambda job: -job.size)
-        for start in range(0, len(jobs), self.batch_size):
-            for job, answer in self._ask_safely(model, jobs[start : start + self.batch_size]):
-                if isinstance(answer, str):
-                    errors[job.text] = answer
-                else:
-                    read[job.text].append((job, answer))
-                waiting[job.text] -= 1
-                if not waiting[job.text]:
-                    end(job.text)
+        for start in range(0, len(jobs), self.options.batch_size):
+            for job, result in _ask(task, model, jobs[start : start + self.options.batch_size]):
+                open_texts.add_result(job, result)
 
-    def _jobs(self, model: GlinerModel, room: int, index: int, text: str, given: Sequence[Span] | None) -> tuple[list[Job], int]:
-        """The windows of one text (with entities given, those that hold two), and how many entities no window holds."""
+    def _jobs(self, model: GlinerModel, room: int, task: Task, index: int) -> tuple[list[Job], int]:
+        """The windows of one text (with known entities: those that hold two), and how many entities no window holds."""
+        text = task.texts[index]
+        given = None if task.given is None else task.given[index]
         words = whole_words(text, model.words(text))
         sizes = model.subwords([text[start:end] for start, end in words])
-        # gliner counts words by their subwords: one that has none (a zero-width joiner) would shift every word after it.
+        # gliner counts words by their subwords: a word without one (a zero-width joiner) would shift every word after it.
         words = [word for word, size in zip(words, sizes, strict=True) if size]
         sizes = [size for size in sizes if size]
         tokens = [text[start:end] for start, end in words]
@@ -190,42 +169,60 @@ class GlinerReader(ABC):
                 jobs.append(Job(index, window, words[first:last], tokens[first:last], sum(sizes[first:last]), inside))
         return jobs, len(set(given or ()) - held)
 
-    def _ask_safely(self, model: GlinerModel, batch: list[Job]) -> list[tuple[Job, WindowResult | str]]:
-        """A batch that fails (out of memory, a window the model chokes on) is asked again window by window."""
+
+class _OpenTexts:
+    """Texts of a block whose windows are being read. A text is finished when its last window is read."""
+
+    def __init__(self, task: Task, done: Callable[[int, Extraction], None]) -> None:
+        self._task, self._done = task, done
+        self._waiting: dict[int, int] = {}
+        self._readings: dict[int, list[Reading]] = {}
+        self._errors: dict[int, str] = {}
+        self._dropped: dict[int, int] = {}
+
+    def add(self, index: int, windows: int, dropped: int) -> None:
+        """Open a text of so many windows; ``dropped`` of its known entities are in none of them."""
+        self._waiting[index], self._dropped[index], self._readings[index] = windows, dropped, []
+        if not windows:
+            self._finish(index)
+
+    def add_result(self, job: Job, result: WindowResult | str) -> None:
+        """Add the result of a window, or the reason why it could not be read, which fails its text."""
+        if isinstance(result, str):
+            self._errors[job.text] = result
+        else:
+            self._readings[job.text].append((job, result))
+        self._waiting[job.text] -= 1
+        if not self._waiting[job.text]:
+            self._finish(job.text)
+
+    def _finish(self, index: int) -> None:
+        readings = self._readings.pop(index)
         try:
-            return list(zip(batch, self._ask(model, batch), strict=True))
-        except Exception as problem:
-            if len(batch) == 1:
-                return [(batch[0], reason(problem))]
-        return [answer for job in batch for answer in self._ask_safely(model, [job])]
+            extraction = Extraction(error=self._errors[index]) if index in self._errors else self._task.finish(index, readings)
+            extraction = replace(extraction, entities_dropped=extraction.entities_dropped + self._dropped[index])
+        except Exception as error:
+            extraction = Extraction(error=reason(error))
+        self._done(index, extraction)
 
 
-def check_labels(labels: Sequence[str], what: str) -> tuple[str, ...]:
-    """The labels without doubles, in their order. Raises SettingsError for one that is no text or blank."""
-    for label in labels:
-        if not isinstance(label, str) or is_blank(label):
-            raise SettingsError(f"{what}: {label!r} is no label. Every label is a text that is not blank.")
-    return tuple(dict.fromkeys(label.strip() for label in labels))
-
-
-def check_share(value: float, name: str) -> float:
-    if not 0 <= value < 1:
-        raise SettingsError(f"{name} is {value!r}: it must be at least 0 and below 1.")
-    return float(value)
-
-
-def check_count(value: int, name: str, least: int) -> int:
-    if value < least:
-        raise SettingsError(f"{name} is {value!r}: it must be {least} or more.")
-    return int(value)
+def _ask(task: Task, model: GlinerModel, batch: list[Job]) -> list[tuple[Job, WindowResult | str]]:
+    """Each window with its result. A batch that fails (out of memory, an unreadable window) is read window by window."""
+    try:
+        return list(zip(batch, task.ask(model, batch), strict=True))
+    except Exception as error:
+        if len(batch) == 1:
+            return [(batch[0], reason(error))]
+    return [answer for job in batch for answer in _ask(task, model, [job])]
 
 
 def label_groups(labels: Sequence[str], size: int) -> list[Sequence[str]]:
+    """The labels in groups of at most ``size``."""
     return [labels[start : start + size] for start in range(0, len(labels), size)]
 
 
 def _places(words: Sequence[tuple[int, int]], spans: Sequence[Span], max_width: int) -> dict[WordRange, Span]:
-    """Spans by the words they touch, at most the first ``max_width``; of spans in the same words the best stays."""
+    """Spans by the words they touch, at most the first ``max_width``. Of spans in the same words the best stays."""
     starts, ends = [start for start, _ in words], [end for _, end in words]
     places: dict[WordRange, Span] = {}
     for span in sorted(spans, key=lambda span: (-span.score, span.start, span.start - span.end, span.label)):
@@ -235,5 +232,6 @@ def _places(words: Sequence[tuple[int, int]], spans: Sequence[Span], max_width: 
     return places
 
 
-def reason(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {problem}".strip().rstrip(":")
+def reason(error: BaseException) -> str:
+    """The error as one line: its type and message."""
+    return f"{type(error).__name__}: {error}".strip().rstrip(":")

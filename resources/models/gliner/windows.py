@@ -1,7 +1,4 @@
-"""Cuts a text into windows that a model can read whole. Pure functions.
-
-They lie here and not in retrico_assets because extractors need them and resources import nothing of retrico_assets.
-"""
+"""Cuts a text into windows of words that a model can read whole. Pure functions."""
 
 import re
 from bisect import bisect_left
@@ -12,7 +9,7 @@ from itertools import pairwise
 from resources.text.characters import is_mark
 
 MAX_WORD_CHARACTERS = 64
-"""A longer run without a break (base64, a text without blanks) is read in pieces: wordpiece gives up at 100 characters."""
+"""A longer run without a break (base64, a script without spaces) is read in pieces: wordpiece gives up at 100 characters."""
 
 _LINE_SIGN = re.compile(r"^[ \t]*(#{1,6}|>+|[*+-])(?=[ \t])", re.MULTILINE)
 
@@ -41,7 +38,7 @@ def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, 
                 joined[-1] = (joined[-1][0], end)
                 continue
         joined.append((start, end))
-    signs = {place for found in _LINE_SIGN.finditer(text) for place in range(*found.span(1))}
+    signs = {place for match in _LINE_SIGN.finditer(text) for place in range(*match.span(1))}
     return [piece for word in joined if word[0] not in signs for piece in _pieces(text, *word)]
 
 
@@ -57,7 +54,7 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def word_ranges(words: Sequence[tuple[int, int]], sentences: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sentences as ranges of words (half-open); a word belongs to the sentence it begins in, empty sentences go."""
+    """Sentences as ranges of words (half-open); a word belongs to the sentence it begins in; empty sentences are left out."""
     starts = [start for start, _ in words]
     bounds = [0, *(bisect_left(starts, start) for start, _ in sentences[1:]), len(words)]
     return [(first, last) for first, last in pairwise(bounds) if first < last]
@@ -66,11 +63,11 @@ def word_ranges(words: Sequence[tuple[int, int]], sentences: Sequence[tuple[int,
 def cut_windows(
     sizes: Sequence[int], sentences: Sequence[tuple[int, int]], *, pack: int, max_words: int, max_size: int, overlap: int
 ) -> list[Window]:
-    """Whole sentences packed up to ``pack`` words; no window has over ``max_words`` words or ``max_size`` subwords.
+    """Pack whole sentences up to ``pack`` words; no window has over ``max_words`` words or ``max_size`` subwords.
 
     sizes: subwords of each word. sentences: word ranges that follow each other. A sentence that fits no window is
     covered by windows that overlap by ``overlap`` words, fewer where that would leave no progress. A single word over
-    ``max_size`` gets a window of its own: the caller has cut words so that this can't be, or counts what is lost.
+    ``max_size`` gets its own window: callers cut words beforehand, or count what is lost.
     """
     windows: list[Window] = []
     first = last = size = 0
@@ -101,7 +98,7 @@ def _overlapping(sizes: Sequence[int], start: int, end: int, *, max_words: int, 
         windows.append(Window(first, last, cut_left=first > start, cut_right=last < end))
         if last == end:
             return windows
-        # At least half of each window is new, however wide the overlap asked for.
+        # At least half of each window is new, however wide the overlap.
         following = max(last - overlap, first + (last - first + 1) // 2)
         size -= sum(sizes[first:following])
         first = following

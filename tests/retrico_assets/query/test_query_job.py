@@ -9,7 +9,7 @@ import pytest
 
 from resources.dagster_resources import ModelsResource
 from resources.errors import ExtractionError
-from resources.models.rerankers.cross_encoder import EmbedderReranker
+from resources.models.rerankers.embedder import EmbedderReranker
 from resources.records import Subgraph
 from retrico_assets.project import ProjectResource
 from retrico_assets.query.answer import answer

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from resources.errors import SettingsError
-from resources.models.rerankers.cross_encoder import EmbedderReranker
+from resources.models.rerankers.embedder import EmbedderReranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from resources.vectors.memory import MemoryVectorStore
 from retrico_assets.query.answer import answer

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from resources.models.rerankers.cross_encoder import EmbedderReranker, Reranker
+from resources.models.rerankers.base import Reranker
+from resources.models.rerankers.embedder import EmbedderReranker
 from resources.records import Chunk, Entity, Relation, Scored, Subgraph
 from retrico_assets.query.plan import Plan
 from retrico_assets.query.rerank import rerank
