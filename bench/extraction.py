@@ -44,12 +44,14 @@ def run() -> list[tuple[str, float, str]]:
     from gliner import GLiNER
 
     from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
+    from resources.models.gliner.options import GlinerEntityOptions, GlinerRelationOptions
 
     texts = made_texts(TEXTS)
     model = GLiNER.from_pretrained(MODEL, local_files_only=True).eval()
     windows = _windows(model, texts)
-    entities = GlinerEntityExtractor(MODEL, LABELS, batch_size=BATCH)
-    joint = GlinerRelationExtractor(MODEL, LABELS, RELATIONS, batch_size=BATCH)
+    options = GlinerEntityOptions(model=MODEL, batch_size=BATCH)
+    entities = GlinerEntityExtractor(options, LABELS)
+    joint = GlinerRelationExtractor(GlinerRelationOptions(model=MODEL, batch_size=BATCH), LABELS, RELATIONS, options)
     entities.extract(texts[:4])
     model.inference(windows[:8], LABELS, RELATIONS)
     ratios, rates, joint_ratios = [], [], []

@@ -9,6 +9,7 @@ from resources.errors import ExtractionError, SettingsError
 from resources.models.base import Extraction, Span
 from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
 from resources.models.gliner.model import load_gliner
+from tests.support.models import entity_extractor, relation_extractor
 
 MODEL = str(Path(__file__).parents[3] / "configs" / "demo" / "gliner-mini")
 LABELS = ["person", "organization", "location", "date"]
@@ -20,12 +21,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def entities() -> GlinerEntityExtractor:
-    return GlinerEntityExtractor(MODEL, LABELS)
+    return entity_extractor(MODEL, LABELS)
 
 
 @pytest.fixture(scope="module")
 def relations() -> GlinerRelationExtractor:
-    return GlinerRelationExtractor(MODEL, LABELS, RELATIONS)
+    return relation_extractor(MODEL, LABELS, RELATIONS)
 
 
 def found(extraction: Extraction) -> list[tuple[int, int, str]]:
@@ -88,7 +89,7 @@ def test_a_long_text_is_read_to_its_end_and_no_window_passes_the_models_limits(
 
 def test_blank_texts_give_nothing_and_cost_nothing() -> None:
     """OPEN-08."""
-    extractor = GlinerEntityExtractor(MODEL, LABELS)
+    extractor = entity_extractor(MODEL, LABELS)
     *blank, last = extractor.extract(["", "   \n\t", "\u200b", "\ufeff", "Mia Chen visited Quito."])
     assert blank == [Extraction()] * 4
     assert [text for _, _, text in found(last)] == ["Mia Chen", "Quito"]
@@ -132,13 +133,13 @@ def test_joint_ends_are_mentions_and_never_the_same_place(relations: GlinerRelat
 
 
 def test_a_text_with_one_entity_costs_no_relation_call() -> None:
-    extractor = GlinerRelationExtractor(MODEL, LABELS, RELATIONS)
+    extractor = relation_extractor(MODEL, LABELS, RELATIONS)
     assert extractor.extract([EINSTEIN, EINSTEIN], [[], [Span(28, 31, "Ulm", "location", 1.0)]]) == [Extraction()] * 2
     assert extractor.calls == 0
 
 
 def test_entities_beyond_the_bound_are_counted() -> None:
-    extractor = GlinerRelationExtractor(MODEL, LABELS, RELATIONS, max_entities=2)
+    extractor = relation_extractor(MODEL, LABELS, RELATIONS, max_entities=2)
     text = "Albert Einstein and Mia Chen were born in Ulm, Germany."
     given = [Span(text.index(name), text.index(name) + len(name), name, "x", score) for name, score in
              (("Albert Einstein", 0.9), ("Mia Chen", 0.2), ("Ulm", 0.8), ("Germany", 0.1))]  # fmt: skip
@@ -149,12 +150,10 @@ def test_entities_beyond_the_bound_are_counted() -> None:
 
 
 def test_many_labels_are_spread_over_passes_and_merged() -> None:
-    extractor = GlinerEntityExtractor(MODEL, LABELS, labels_per_pass=2)
+    extractor = entity_extractor(MODEL, LABELS, labels_per_pass=2)
     assert found(extractor.extract([EINSTEIN])[0]) == [(0, 15, "Albert Einstein"), (28, 31, "Ulm")]
     assert extractor.calls == 2
-    joint = GlinerRelationExtractor(
-        MODEL, LABELS, ["works at", "located in", "member of", "plays for", "born in"], labels_per_pass=4
-    )
+    joint = relation_extractor(MODEL, LABELS, ["works at", "located in", "member of", "plays for", "born in"], labels_per_pass=4)
     assert ("Albert Einstein", "born in", "Ulm") in facts(joint.extract_jointly([EINSTEIN])[0])
     assert joint.calls == 2
 
@@ -181,35 +180,40 @@ def test_joins_only_the_same_model_with_the_same_settings(
     relations: GlinerRelationExtractor, entities: GlinerEntityExtractor
 ) -> None:
     assert relations.joins(entities)
-    assert not relations.joins(GlinerEntityExtractor(MODEL, LABELS, threshold=0.6))
-    assert not relations.joins(GlinerEntityExtractor(MODEL, LABELS[:2]))
-    assert not relations.joins(GlinerEntityExtractor("owner/other", LABELS))
+    assert not relations.joins(entity_extractor(MODEL, LABELS, threshold=0.6))
+    assert not relations.joins(entity_extractor(MODEL, LABELS[:2]))
+    assert not relations.joins(entity_extractor("owner/other", LABELS))
 
 
 def test_the_fingerprint_follows_what_changes_results(entities: GlinerEntityExtractor) -> None:
-    same = GlinerEntityExtractor(MODEL, LABELS, batch_size=2)
+    same = entity_extractor(MODEL, LABELS, batch_size=2)
     others = [
-        GlinerEntityExtractor(MODEL, LABELS[:3]),
-        GlinerEntityExtractor(MODEL, LABELS, threshold=0.6),
-        GlinerEntityExtractor(MODEL, LABELS, flat_ner=False),
-        GlinerEntityExtractor(MODEL, LABELS, window_words=1),
-        GlinerEntityExtractor("owner/other", LABELS),
+        entity_extractor(MODEL, LABELS[:3]),
+        entity_extractor(MODEL, LABELS, threshold=0.6),
+        entity_extractor(MODEL, LABELS, flat_ner=False),
+        entity_extractor(MODEL, LABELS, window_words=1),
+        entity_extractor("owner/other", LABELS),
     ]
     assert same.fingerprint == entities.fingerprint
     assert len({entities.fingerprint, *(other.fingerprint for other in others)}) == 6
 
 
-@pytest.mark.parametrize("model", ["no/such/folder", "./nowhere", "owner/no-such-model"])
-def test_a_model_that_cannot_be_loaded_names_the_setting(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("model", ["no/such/folder", "./nowhere"])
+def test_what_is_neither_a_folder_nor_a_model_id_is_refused(model: str) -> None:
+    with pytest.raises(SettingsError, match=rf"models\.entities\.model: '{model}' is neither an existing folder nor a valid"):
+        entity_extractor(model, LABELS)
+
+
+def test_a_model_that_can_not_be_downloaded_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(ExtractionError, match=rf"models\.entities\.model in project\.yaml is '{model}'.*Name a hub id"):
-        GlinerEntityExtractor(model, LABELS).extract([EINSTEIN])
+    with pytest.raises(ExtractionError, match=r"models\.entities\.model is 'owner/no-such-model'"):
+        entity_extractor("owner/no-such-model", LABELS).extract([EINSTEIN])
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"threshold is 1\.5"):
-        GlinerEntityExtractor(MODEL, LABELS, threshold=1.5)
-    with pytest.raises(SettingsError, match="no label"):
-        GlinerEntityExtractor(MODEL, ["person", " "])
+        entity_extractor(MODEL, LABELS, threshold=1.5)
+    with pytest.raises(SettingsError, match="is not a label"):
+        entity_extractor(MODEL, ["person", " "])
     with pytest.raises(ExtractionError, match="Lower labels_per_pass"):
-        GlinerEntityExtractor(MODEL, [f"a label of many words {n}" for n in range(90)], labels_per_pass=90).extract([EINSTEIN])
+        entity_extractor(MODEL, [f"a label of many words {n}" for n in range(90)], labels_per_pass=90).extract([EINSTEIN])

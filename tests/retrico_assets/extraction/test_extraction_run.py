@@ -7,11 +7,11 @@ import pytest
 
 from resources.errors import ExtractionError
 from resources.models.base import EntityExtractor, Extraction, Span
-from resources.models.gliner.extractors import GlinerEntityExtractor, GlinerRelationExtractor
 from resources.records import Chunk, Mention
 from retrico_assets.extraction import run
 from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.extraction.run import extract_entities, extract_relations
+from tests.support.models import entity_extractor, relation_extractor
 
 MODEL = str(Path(__file__).parents[3] / "configs" / "demo" / "gliner-mini")
 LABELS = ["person", "location"]
@@ -118,7 +118,7 @@ def test_a_foreign_row_is_made_again(cache: ExtractionCache) -> None:
 
 
 def test_a_mention_that_does_not_fit_its_chunk_is_refused(cache: ExtractionCache) -> None:
-    extractor = GlinerRelationExtractor(MODEL, LABELS, RELATIONS)
+    extractor = relation_extractor(MODEL, LABELS, RELATIONS)
     wrong = Mention("c1", "d1", 1, 4, "Ana", "person", 1.0)
     with pytest.raises(ExtractionError, match="'Ana' at 1-4 is not what chunk 'c1'"):
         extract_relations([chunk(1, "Ana left")], [wrong], extractor, cache)
@@ -128,8 +128,8 @@ def test_a_mention_that_does_not_fit_its_chunk_is_refused(cache: ExtractionCache
 
 @pytest.mark.slow
 def test_one_joint_pass_fills_both_caches(cache: ExtractionCache) -> None:
-    entities = GlinerEntityExtractor(MODEL, LABELS)
-    relations = GlinerRelationExtractor(MODEL, LABELS, RELATIONS)
+    entities = entity_extractor(MODEL, LABELS)
+    relations = relation_extractor(MODEL, LABELS, RELATIONS)
     chunks = [chunk(1, EINSTEIN, 40), chunk(2, " \n"), chunk(3, "Mia Chen visited Quito.")]
     found = extract_entities(chunks, entities, cache, joint=relations)
     assert found.model_calls == 2
@@ -147,7 +147,7 @@ def test_one_joint_pass_fills_both_caches(cache: ExtractionCache) -> None:
 
 @pytest.mark.slow
 def test_other_mentions_are_read_anew_with_them_as_ends(cache: ExtractionCache) -> None:
-    relations = GlinerRelationExtractor(MODEL, LABELS, RELATIONS)
+    relations = relation_extractor(MODEL, LABELS, RELATIONS)
     mentions = [Mention("c1", "d1", 40, 55, "Albert Einstein", "person", 1.0), Mention("c1", "d1", 68, 71, "Ulm", "city", 1.0)]
     report = extract_relations([chunk(1, EINSTEIN, 40)], mentions, relations, cache)
     assert report.model_calls == 1

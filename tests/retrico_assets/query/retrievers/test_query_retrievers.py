@@ -17,6 +17,7 @@ from retrico_assets.query.retrievers.ranking import fit, words_of
 from retrico_assets.query.sources import Sources
 from retrico_assets.testing.retriever import RetrieverConformance
 from tests.support.llm_stub import calls, chat_model, says, scripted_llm
+from tests.support.models import sentence_embedder
 from tests.support.query_world import WordEmbedder, documents, empty_graph, fill, small_world
 
 STRATEGIES = known_strategies()
@@ -265,9 +266,7 @@ def test_how_much_of_a_label_a_question_says(label, question, share):
 
 @pytest.mark.slow
 def test_the_real_embedder_finds_what_is_meant_and_not_said(tmp_path):
-    from resources.models.embedders.sentence_transformer import SentenceTransformerEmbedder
-
-    world = small_world(tmp_path, SentenceTransformerEmbedder("all-MiniLM-L6-v2"))
+    world = small_world(tmp_path, sentence_embedder())
     assert texts(retrieve(Sources(**world.sources), "chunk_embedding", "Which physicist had a job at a Swiss university?"))[
         0
     ] == ("Albert Einstein worked at ETH Zurich.")
