@@ -58,7 +58,7 @@ class Extraction:
 OnResult = Callable[[int, Extraction], None]
 
 
-class Extractor(ABC):  # noqa: B024  (its two kinds have the abstract methods)
+class Extractor:
     """What entity and relation extractors share.
 
     options: the settings of the extractor. labels: entity labels. relation_labels: empty for an entity extractor.
@@ -81,7 +81,7 @@ class Extractor(ABC):  # noqa: B024  (its two kinds have the abstract methods)
         return fingerprint_of(self, self.options.model_dump(mode="json"), self.labels, self.relation_labels)
 
 
-class EntityExtractor(Extractor):
+class EntityExtractor(Extractor, ABC):
     """Finds entities in texts."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class EntityExtractor(Extractor):
         """
 
 
-class RelationExtractor(Extractor):
+class RelationExtractor(Extractor, ABC):
     """Finds relations between the known entities of a text."""
 
     @abstractmethod

@@ -20,7 +20,7 @@ class EntityModel(Backend):
     kind = "extractors"
     base = ExtractorBackend
 
-    backend: str = Field("gliner", min_length=1, description='Extractor of entities: a plug-in or "module:Class".')
+    backend: str = Field(default="gliner", min_length=1, description='Extractor of entities: a plug-in or "module:Class".')
 
     @classmethod
     def options_class(cls, plugin_class: type[ExtractorBackend]) -> type[Options]:
@@ -36,7 +36,7 @@ class RelationModel(Backend):
     kind = "extractors"
     base = ExtractorBackend
 
-    backend: str = Field("gliner", min_length=1, description='Extractor of relations: a plug-in or "module:Class".')
+    backend: str = Field(default="gliner", min_length=1, description='Extractor of relations: a plug-in or "module:Class".')
 
     @classmethod
     def options_class(cls, plugin_class: type[ExtractorBackend]) -> type[Options]:
@@ -52,7 +52,7 @@ class EmbedderModel(Backend):
     kind = "embedders"
     base = Embedder
 
-    backend: str = Field("sentence_transformer", min_length=1, description='Embedder: a plug-in or "module:Class".')
+    backend: str = Field(default="sentence_transformer", min_length=1, description='Embedder: a plug-in or "module:Class".')
 
 
 RERANKED = 30

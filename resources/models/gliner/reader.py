@@ -1,6 +1,6 @@
 """The loop that all GLiNER extractors share: texts to windows, windows to batches, results back to their texts."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class Task:
         return self.given is None or len(self.given[index]) > 1
 
 
-class GlinerReader(Extractor):
+class GlinerReader(Extractor, ABC):
     """What both extractors share: the loaded model and the loop over windows."""
 
     options: GlinerOptions
