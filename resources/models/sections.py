@@ -65,4 +65,4 @@ class RerankerModel(Backend):
     kind = "rerankers"
     base = Reranker
 
-    top: int = Field(RERANKED, ge=1, le=1000, description="How many of the best chunks it reads.")
+    top: int = Field(default=RERANKED, ge=1, le=1000, description="How many of the best chunks it reads.")
