@@ -22,8 +22,8 @@ def project(tmp_path):
 @pytest.mark.parametrize("name", ["configs/project.yaml", "configs/demo/project.yaml"])
 def test_the_projects_that_come_with_the_repository_are_valid(name):
     settings = load_settings(REPOSITORY / name)
-    assert Path(settings.models.entities.model).is_dir()
-    assert settings.models.entities.model == settings.models.relations.model
+    assert Path(settings.models.entities.options.model).is_dir()
+    assert settings.models.entities.options.model == settings.models.relations.options.model
 
 
 def test_an_empty_file_is_a_project_of_defaults(project, tmp_path):
@@ -36,8 +36,8 @@ def test_an_empty_file_is_a_project_of_defaults(project, tmp_path):
 def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path):
     (tmp_path / "mine").mkdir()
     settings = load_settings(project("models: {entities: {model: mine}, relations: {model: some/hub-id}}"))
-    assert settings.models.entities.model == str(tmp_path / "mine")
-    assert settings.models.relations.model == "some/hub-id"
+    assert settings.models.entities.options.model == str(tmp_path / "mine")
+    assert settings.models.relations.options.model == "some/hub-id"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,10 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
         ('labels: {relations: ["\\u200b"]}', ["labels.relations", "blank"]),
         ("models: {relations: null}", ["labels.relations", "models.relations"]),
         ("models: {entities: {threshold: 3}}", ["models.entities.threshold"]),
-        ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "nowhere"]),
+        ("models: {entities: {model: ./nowhere}}", ["models.entities.model", "'./nowhere'", "existing folder", "owner/name"]),
+        ("models: {entities: {model: nowhere}}", ["models.entities.model", "'nowhere'", "existing folder", "owner/name"]),
+        ("models: {entities: {backend: oracle}}", ["models.entities.backend", "'oracle'", "gliner", "module:Class"]),
+        ("models: {embedder: {backend: 'nowhere:Embedder'}}", ["models.embedder.backend", "nowhere"]),
         ("models: {llm: {model: m, base_url: 'ftp://x'}}", ["models.llm.base_url", "http"]),
         ("models: {llm: {model: ' '}}", ["models.llm.model", "at least 1 character"]),
         ("query: {strategies: [entity, oracle]}", ["query.strategies", "'oracle'", "Known", "pagerank"]),
@@ -70,8 +73,8 @@ def test_paths_are_relative_to_the_file_and_a_hub_id_stays_one(project, tmp_path
             "query: {strategies: [entity, keyword], fusion: {method: intersection, min_sources: 3}}",
             ["query", "fusion.min_sources is 3", "only 2 strategies"],
         ),
-        ("query: {reranker: {backend: cross_encoder}}", ["query.reranker", "needs a model", "hub id"]),
-        ("query: {reranker: {backend: embedder, model: m}}", ["query.reranker", "remove model"]),
+        ("query: {reranker: {backend: cross_encoder}}", ["query.reranker.model", "missing"]),
+        ("query: {reranker: {backend: embedder, model: m}}", ["query.reranker.model", "unknown key", "no options"]),
         ("query: {reranker: {backend: cross_encoder, model: ./nowhere}}", ["query.reranker.model", "nowhere"]),
         ("query: {top_k: 0}", ["query.top_k"]),
         ("query: {hops: 11}", ["query.hops", "10"]),
@@ -154,7 +157,7 @@ def test_the_query_section_says_how_questions_are_answered(project, tmp_path):
     assert query.strategies == ["keyword", "entity"]
     assert query.options == {"entity": {"hops": 1}}
     assert (query.fusion.method, query.fusion.weights) == ("rrf", {"keyword": 2.0})
-    assert (query.reranker.model, query.reranker.top) == (str(tmp_path / "mine"), 30)
+    assert (query.reranker.options.model, query.reranker.top) == (str(tmp_path / "mine"), 30)
     models = project_resources(tmp_path / "project.yaml", settings)["models"]
     assert models.reranker().name == "mine"
 
