@@ -2,6 +2,8 @@
 
 import re
 
+from resources.errors import RetricoError
+
 _SHORTEST_SECRET = 6
 _PATTERNS = (
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@]*):[^\s/]*@"), r"\1:***@"),
@@ -22,3 +24,9 @@ def mask_secrets(text: str, *secrets: str) -> str:
     for pattern, masked in _PATTERNS:
         text = pattern.sub(masked, text)
     return text
+
+
+def explain(error: Exception) -> str:
+    """One line about an error, without secrets; the type is named when the message was not written for users."""
+    message = str(error) or type(error).__name__
+    return mask_secrets(message if isinstance(error, RetricoError) else f"{type(error).__name__}: {message}")

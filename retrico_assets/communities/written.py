@@ -11,11 +11,10 @@ from resources.errors import LLMError
 from resources.models.llm.client import ChatModel, Reply
 from resources.models.llm.json_text import read_json
 from resources.records import Chunk
-from resources.secrets import mask_secrets
+from resources.secrets import explain, mask_secrets
 from resources.text.characters import printable
 from resources.text.tokens import count_tokens
 from retrico_assets.communities.content import Content
-from retrico_assets.query.failures import explain
 
 PROMPT_VERSION = "1"  # raise it when the prompt changes: summaries are then written anew
 REPLY_TOKENS = 500

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from resources.errors import GraphCapabilityError, RetricoError
-from resources.secrets import mask_secrets
+from resources.errors import GraphCapabilityError
+from resources.secrets import explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,3 @@ def failure_of(name: str, error: Exception, attempt: str = "") -> Failure:
     if isinstance(error, GraphCapabilityError):
         raise error
     return Failure(name, f"{attempt}: {explain(error)}" if attempt else explain(error))
-
-
-def explain(error: Exception) -> str:
-    """One line about an error, without secrets; the type is named when the message was not written for users."""
-    message = str(error) or type(error).__name__
-    return mask_secrets(message if isinstance(error, RetricoError) else f"{type(error).__name__}: {message}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from retrico_assets.query.failures import explain
+from resources.secrets import explain
 from retrico_assets.query.providers.options import ProjectFacts
 from retrico_assets.query.retrievers.base import Retriever
 from retrico_assets.query.sources import Sources

@@ -20,11 +20,11 @@ from resources.models.llm.json_text import read_json
 from resources.prompting.ask import ask
 from resources.prompting.replies import ModelReply, as_list
 from resources.records import Community
-from resources.secrets import mask_secrets
+from resources.secrets import explain, mask_secrets
 from resources.text.characters import printable
 from resources.text.tokens import count_tokens
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, AnswerState
-from retrico_assets.query.failures import Failure, explain
+from retrico_assets.query.failures import Failure
 
 TOKEN_BUDGET = 3000
 """Approximate tokens (``count_tokens``) of summaries in one request, and of points in the last one."""

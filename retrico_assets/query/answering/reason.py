@@ -8,12 +8,12 @@ from typing import Any
 from resources.models.llm.client import ChatModel, Reply
 from resources.models.llm.json_text import read_json
 from resources.prompting.replies import as_list, is_json
-from resources.secrets import mask_secrets
+from resources.secrets import explain, mask_secrets
 from resources.text.names import identity_key
 from retrico_assets.query.answering.citations import AnswerStream, Citations, clean
 from retrico_assets.query.answering.context import prompt, within_budget
 from retrico_assets.query.answering.evidence import NOT_IN_SOURCES, Answer, AnswerState, Evidence, InferredRelation, Spending
-from retrico_assets.query.failures import Failure, explain
+from retrico_assets.query.failures import Failure
 
 TOKEN_BUDGET = 3000
 """Approximate tokens (``count_tokens``) that the evidence may take in the prompt."""

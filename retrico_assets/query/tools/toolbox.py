@@ -8,8 +8,8 @@ from typing import Any
 from resources.errors import SettingsError
 from resources.graph.base import GraphStore
 from resources.models.llm.client import ToolCall
+from resources.secrets import explain
 from resources.texts.base import TextStore
-from retrico_assets.query.failures import explain
 from retrico_assets.query.tools.chunk_tools import CHUNK_TOOLS, ChunkTool
 from retrico_assets.query.tools.graph_tools import GraphTool
 from retrico_assets.query.tools.registry import graph_tools
