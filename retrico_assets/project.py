@@ -11,7 +11,6 @@ import dagster as dg
 from resources.dagster_resources import GraphStoreResource, ModelsResource, TextStoreResource, VectorStoreResource
 from resources.files.locking import lock_holder, locked
 from resources.plugins import Backend
-from retrico_assets.extraction.cache import ExtractionCache
 from retrico_assets.frames_io import FrameIOManager
 from retrico_assets.progress import reporter
 from retrico_assets.settings import ProjectSettings, load_settings
@@ -25,9 +24,6 @@ class ProjectResource(dg.ConfigurableResource):
     @property
     def settings(self) -> ProjectSettings:
         return load_settings(self.file)
-
-    def extraction_cache(self) -> ExtractionCache:
-        return ExtractionCache(self.settings.data_folder / "extraction.db")
 
 
 class BuildLock(dg.ConfigurableResource):

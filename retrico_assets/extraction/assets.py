@@ -10,6 +10,7 @@ from resources.dagster_resources import ModelsResource
 from resources.frames import entities_frame, records, relations_frame
 from resources.records import Chunk, Mention, RelationMention
 from retrico_assets import report
+from retrico_assets.extraction.cache import CACHE_FILE, ExtractionCache
 from retrico_assets.extraction.run import EntityReport, RelationReport, extract_entities, extract_relations
 from retrico_assets.failures import as_dagster_failure
 from retrico_assets.frames_io import FRAME
@@ -74,7 +75,7 @@ def entities(
     changes = {"threshold": config.threshold}
     extractor = models.entity_extractor(config.labels, changes)
     joint = models.relation_extractor(config.relation_labels, entity_labels=config.labels, entity_changes=changes)
-    with project.extraction_cache() as cache:
+    with ExtractionCache(project.settings.data_folder / CACHE_FILE) as cache:
         result = extract_entities(
             pieces, extractor, cache, joint=joint, on_progress=reporter("entities", context.log.info, "chunks")
         )
@@ -126,7 +127,7 @@ def relations(
         context.log.info("the project asks for no relations (labels.relations is empty)")
         result = RelationReport(relations=(), failed={}, truncated={}, cached=0, model_calls=0)
     else:
-        with project.extraction_cache() as cache:
+        with ExtractionCache(project.settings.data_folder / CACHE_FILE) as cache:
             result = extract_relations(
                 pieces, mentions, extractor, cache, on_progress=reporter("relations", context.log.info, "chunks")
             )

@@ -1,4 +1,4 @@
-"""What extractors already said, so that no text is read twice and a killed build resumes where it stopped."""
+"""Keeps the results of extractors, so that no text is read twice and a killed build resumes where it stopped."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,10 @@ from typing import Any, Self
 from resources.files.sqlite import SqliteFile
 
 CacheKey = tuple[str, str]
-"""SHA-256 of a text, and what identifies extractor, settings and input besides the text."""
+"""SHA-256 of a text, and the hash of everything else that changes the result: extractor, settings, known entities."""
+
+CACHE_FILE = "extraction.db"
+"""Its name in the data folder of a project."""
 
 _BATCH = 400
 _SCHEMA = (
@@ -21,7 +24,10 @@ _REMEDY = "Delete it together with its -wal and -shm files: it only saves work, 
 class ExtractionCache:
     """A SQLite file (WAL) that many processes read and write. Values are JSON.
 
-    Raises StoreError when the file is damaged, foreign or can't be written. A row whose value is no JSON counts as absent.
+    A row whose value is not JSON counts as absent.
+
+    Raises:
+        StoreError: the file is damaged, belongs to another program, or can't be written.
     """
 
     def __init__(self, path: Path) -> None:
