@@ -9,6 +9,10 @@ class SettingsError(RetricoError):
     """project.yaml, an asset's config or an argument is wrong."""
 
 
+class RunInterruptedError(RetricoError):
+    """The user interrupted a run. What it had finished is kept."""
+
+
 class DocumentError(RetricoError):
     """One document can't be read. The rest of the batch goes on."""
 

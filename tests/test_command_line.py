@@ -182,3 +182,14 @@ def test_commands_start_as_processes_of_their_own(project):
     runs = [project.retrico_process("stats", "--json"), run_as_process("strategies"), project.retrico_process("stop")]
     assert [run.returncode for run in runs] == [0, 0, 0], [run.stderr for run in runs]
     assert all(run.stdout for run in runs)
+
+
+def test_ctrl_c_ends_a_build_in_one_line_with_exit_code_130(project):
+    process = start(project, "build")
+    wait(process, 6)  # models load in about six seconds: a step is running
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert output == ""
+    assert errors.strip().splitlines()[-1] == "Interrupted. What was finished is kept; run the same command again to continue."
+    assert "Traceback" not in errors

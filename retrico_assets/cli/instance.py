@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from resources.errors import RunInterruptedError
 from resources.files.locking import locked
 from retrico_assets.package_files import configs_folder
 from retrico_assets.settings import ProjectSettings
@@ -53,17 +54,33 @@ def _first_opener_alone() -> Iterator[None]:
 
 
 def run_job(name: str, run_config: dict[str, Any], instance: dg.DagsterInstance, log_level: str) -> dg.ExecuteInProcessResult:
-    """Run a job of the definitions in this process, recorded in the instance as any other run. Does not raise if a step fails."""
+    """Run a job of the definitions in this process, recorded in the instance as any other run. A step that fails does not raise.
+
+    Raises:
+        RunInterruptedError: the user pressed Ctrl-C.
+    """
     from retrico_assets.definitions import defs
 
     gc.freeze()  # what is loaded so far stays: looking through it at every collection would double the cost of a small build
     console = {"loggers": {"console": {"config": {"log_level": log_level}}}}
-    return defs.resolve_job_def(name).execute_in_process(
+    result = defs.resolve_job_def(name).execute_in_process(
         instance=instance,
         run_config=run_config | console,
         tags={_TAG_PROCESS: str(os.getpid()), _TAG_HOST: socket.gethostname()},
         raise_on_error=False,
     )
+    if any(_was_interrupted(event) for event in result.all_events):
+        raise RunInterruptedError("Interrupted. What was finished is kept; run the same command again to continue.")
+    return result
+
+
+def _was_interrupted(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error if event.is_step_failure else None
+    while error is not None:
+        if error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt"):
+            return True
+        error = error.cause
+    return False
 
 
 def _close_dead_runs(instance: dg.DagsterInstance) -> None:

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from resources.errors import RetricoError, SettingsError
+from resources.errors import RetricoError, RunInterruptedError, SettingsError
 from retrico_assets.cli.flags import check, flags_of
 from retrico_assets.communities.options import CommunityOptions
 from retrico_assets.kg.options import KGOptions
@@ -314,6 +314,9 @@ def main() -> None:
     """Entry point: what a user can mend is one line on stderr and exit code 1, never a trace."""
     try:
         app()
+    except RunInterruptedError as error:
+        typer.echo(str(error), err=True)
+        raise SystemExit(130) from None
     except RetricoError as error:
         typer.echo(f"error: {error}", err=True)
         raise SystemExit(1) from None

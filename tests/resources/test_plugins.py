@@ -73,7 +73,7 @@ def test_a_wrong_backend_or_option_is_named(other_distribution, values, message)
 
 def test_the_built_in_plugins_are_registered_and_can_be_imported():
     assert {"falkordb_embedded", "memory"} <= set(known_plugins("graph_stores"))
-    for kind in set(KINDS) - {"extractors", "embedders", "rerankers"}:  # models are not plug-ins yet
+    for kind in KINDS:
         for name in known_plugins(kind):
             assert plugin(kind, name, object).__name__
 
