@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.projects import make_project
+from tests.support.projects import MODEL, make_project
 
 pytestmark = pytest.mark.slow
 
@@ -64,3 +64,41 @@ def test_the_text_store_archives_what_is_deleted(project):
     built = project.retrico("build", "--json")
     assert built.returncode == 0, built.stderr
     assert [line["source"] for line in lines(project.data / "texts" / "archive.jsonl")] == ["curie.txt"]
+
+
+NAMES = {"person": ["Albert Einstein", "Marie Curie", "Max Planck"], "location": ["Ulm", "Warsaw", "Kiel", "Berlin"]}
+MODELS = {
+    "models": {
+        "entities": {"backend": "examples.gazetteer:Gazetteer", "names": NAMES},
+        "relations": {"model": str(MODEL)},
+        "embedder": {"backend": "examples.hashing_embedder:HashingEmbedder", "dimension": 64},
+    },
+    "query": {"reranker": {"backend": "examples.word_reranker:WordReranker"}},
+}
+
+
+@pytest.fixture(scope="module")
+def modelled(tmp_path_factory):
+    project = make_project(tmp_path_factory.mktemp("models"), settings=MODELS)
+    assert project.retrico("build", "--json").returncode == 0
+    yield project
+    project.stop()
+
+
+def test_the_gazetteer_gives_the_entities_of_the_graph(modelled):
+    entities = {entity.label: entity.type for entity in modelled.graph()["entities"]}
+    assert entities == {name: label for label, names in NAMES.items() for name in names}
+
+
+def test_the_hashing_embedder_and_the_word_reranker_find_the_chunk(modelled):
+    asked = modelled.retrico("query", "Marie Curie was born where?", "--strategy", "chunk_embedding", "--rerank", "--json")
+    assert asked.returncode == 0, asked.stderr
+    result = json.loads(asked.stdout)
+    assert result["errors"] == []
+    assert "Warsaw" in result["chunks"][0]["text"]
+
+
+def test_a_run_in_dagster_uses_the_models(modelled):
+    built = modelled.build()
+    assert built.result.success
+    assert built.metadata["chunk_embeddings"]["model"] == "hashing-64"
