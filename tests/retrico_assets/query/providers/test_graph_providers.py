@@ -10,12 +10,13 @@ import pytest
 from resources.errors import GraphCapabilityError, SettingsError, StoreError
 from resources.frames import chunks_frame, documents_frame, entities_frame, relations_frame
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
+from resources.graph.neo4j.options import Neo4jOptions
 from resources.records import Chunk, Document, Mention, RelationMention, Subgraph
 from resources.texts import open_text_store
 from retrico_assets.query.providers.base import GraphProvider
 from retrico_assets.query.providers.in_memory import InMemoryProvider
 from retrico_assets.query.providers.live_triples import KnowledgeTools
-from retrico_assets.query.providers.neo4j import CHUNKS, MENTIONS, NAMED, RELATIONS, Neo4jProvider, name_keys, rank_rows
+from retrico_assets.query.providers.neo4j import Neo4jProvider, name_keys, rank_named
 from retrico_assets.query.providers.rule import (
     check_retrieval,
     graph_ranking,
@@ -141,8 +142,7 @@ def test_without_its_driver_neo4j_does_not_claim_and_warns_once(project, monkeyp
     with caplog.at_level(logging.WARNING):
         assert names(settings) == names(settings) == ["in-memory"]
     assert [record.getMessage() for record in caplog.records if "only-here" in record.getMessage()] == [
-        "a Neo4j URI is set (bolt://only-here.invalid), but the package neo4j can't be imported: "
-        "the provider does not claim; install neo4j"
+        "A Neo4j URI is set (bolt://only-here.invalid), but the package neo4j is not installed: Neo4j is not used. Install neo4j."
     ]
 
 
@@ -274,8 +274,7 @@ def test_extraction_older_than_the_chunks_is_left_out(project, world):
     assert ask_memory(settings, world.texts) == Subgraph()
 
 
-# neo4j: no server here. What is asked is run on FalkorDB, which speaks the same language; the driver is asked for a server
-# that isn't there.
+# neo4j: what it ranks is tested on FalkorDB here, whose store answers alike; tests/services/ asks a real Neo4j server.
 
 
 @pytest.fixture(scope="module")
@@ -287,9 +286,9 @@ def falkordb(tmp_path_factory):
     stop_embedded(folder)
 
 
-def test_the_statements_find_relations_chunks_and_entities(falkordb, world):
+def test_what_is_around_named_entities_is_ranked(falkordb, world):
     falkordb.replace_documents(documents())
-    found = rank_rows(falkordb.query, Question("Where was Albert Einstein born?"), 3)
+    found = rank_named(falkordb, Question("Where was Albert Einstein born?"), 3)
     assert facts(found)[0] == ("Albert Einstein", "born in", "Ulm")
     assert len(found.relations) == 3
     assert found.chunks[0].record == world.texts.get_chunks([found.chunks[0].record.id])[found.chunks[0].record.id]
@@ -299,33 +298,25 @@ def test_the_statements_find_relations_chunks_and_entities(falkordb, world):
         one.record.id for one in found.entities
     }
     assert "Einstein" not in [one.record.label for one in found.entities]  # a part of the name that was asked
-    assert facts(rank_rows(falkordb.query, Question("東京はどこですか"), 3)) == [("東京", "capital of", "日本")]
-    assert rank_rows(falkordb.query, Question("Nobody that is known"), 3) == Subgraph()
+    assert facts(rank_named(falkordb, Question("東京はどこですか"), 3)) == [("東京", "capital of", "日本")]
+    assert rank_named(falkordb, Question("Nobody that is known"), 3) == Subgraph()
 
 
-def test_no_word_of_a_question_enters_a_statement():
-    asked = []
-
-    def read(statement, parameters):
-        asked.append((statement, parameters))
-        return [{"entity_id": "u", "entity_label": "Ulm", "entity_key": "ulm", "entity_type": "t"}] if statement == NAMED else []
-
-    rank_rows(read, Question("x'}) DETACH DELETE e // Ulm"), 3)
-    assert [statement for statement, _ in asked] == [NAMED, RELATIONS, MENTIONS]
-    assert all("DELETE" not in statement for statement, _ in asked)
-    assert "ulm" in asked[0][1]["keys"]
-    for statement in (NAMED, RELATIONS, MENTIONS, CHUNKS):
-        assert not {"CREATE", "MERGE", "SET", "DELETE", "REMOVE"} & set(statement.split())
+def test_statements_in_a_question_are_only_text(falkordb):
+    falkordb.replace_documents(documents())
+    before = falkordb.stats()
+    assert facts(rank_named(falkordb, Question("x'}) DETACH DELETE e // Ulm"), 1)) == [("Ulm", "located in", "Germany")]
+    assert falkordb.stats() == before
 
 
 @pytest.mark.parametrize("question", ["", "🤔", "?!", "\0"])
 def test_a_question_without_names_asks_no_server(question):
-    assert Neo4jProvider("bolt://graph.invalid", "neo4j", None).rank(Question(question), 3) == Subgraph()
+    assert Neo4jProvider(Neo4jOptions(uri="bolt://graph.invalid")).rank(Question(question), 3) == Subgraph()
 
 
 def test_a_server_that_is_not_there_is_told_with_its_address():
-    with pytest.raises(StoreError, match=r"Neo4j database at bolt://127\.0\.0\.1:9 can't be asked"):
-        Neo4jProvider("bolt://127.0.0.1:9", "neo4j", "x").rank(Question("Ulm"), 3)
+    with pytest.raises(StoreError, match=r"Neo4j database at bolt://127\.0\.0\.1:9 can't be reached"):
+        Neo4jProvider(Neo4jOptions(uri="bolt://127.0.0.1:9")).rank(Question("Ulm"), 3)
 
 
 def test_keys_are_runs_of_words_and_pieces_of_unspaced_scripts():
