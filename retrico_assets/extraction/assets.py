@@ -19,22 +19,24 @@ from retrico_assets.project import BuildLock, ProjectResource
 
 
 class EntitiesConfig(dg.Config):
-    """Labels and threshold of this run, where they differ from the project file."""
+    """Labels and threshold of this run, where they differ from the project file. Bounds are those of the backend's options."""
 
-    labels: list[str] | None = None
-    threshold: float | None = Field(default=None, ge=0, le=1)
+    labels: list[str] | None = Field(default=None, description="Labels of entities. Default: labels.entities.")
+    threshold: float | None = Field(default=None, description="Least score of an entity. Default: models.entities.threshold.")
     relation_labels: list[str] | None = Field(
         default=None, description="Set as for the asset relations, so that one pass of a joint model serves both."
     )
 
 
 class RelationsConfig(dg.Config):
-    """Labels and thresholds of this run, where they differ from the project file."""
+    """Labels and thresholds of this run, where they differ from the project file. Bounds are those of the backend's options."""
 
-    labels: list[str] | None = None
+    labels: list[str] | None = Field(default=None, description="Labels of relations. Default: labels.relations.")
     entity_labels: list[str] | None = Field(default=None, description="Set as labels of the asset entities.")
-    threshold: float | None = Field(default=None, ge=0, le=1, description="Set as for the asset entities.")
-    relation_threshold: float | None = Field(default=None, ge=0, le=1)
+    threshold: float | None = Field(default=None, description="Set as for the asset entities.")
+    relation_threshold: float | None = Field(
+        default=None, description="Least score of a relation. Default: models.relations.relation_threshold."
+    )
 
 
 def _all_chunks_read(asset: str) -> dg.AssetCheckSpec:
@@ -124,7 +126,7 @@ def relations(
         entity_changes={"threshold": config.threshold},
     )
     if extractor is None:
-        context.log.info("the project asks for no relations (labels.relations is empty)")
+        context.log.info("No relations are extracted: labels.relations is empty.")
         result = RelationReport(relations=(), failed={}, truncated={}, cached=0, model_calls=0)
     else:
         with ExtractionCache(project.settings.data_folder / CACHE_FILE) as cache:

@@ -1,4 +1,4 @@
-"""Chunks become mentions and relation mentions. Equal texts are read once, and what the cache knows is not read at all."""
+"""Chunks become mentions and relation mentions. Equal texts are read once, and texts in the cache not at all."""
 
 import hashlib
 import json
@@ -102,7 +102,7 @@ def extract_relations(
         if work.missing:
             given = [entities[key] for key in work.missing]
             extractor.extract(work.missing_texts, given, lambda index, found: work.keep(work.missing[index], found))
-    relations = [_relation(chunk, found_one) for chunk, found in work.answers() for found_one in found.relations]
+    relations = [_relation(chunk, relation) for chunk, found in work.answers() for relation in found.relations]
     return RelationReport(
         tuple(relations),
         work.failed(),
@@ -181,7 +181,7 @@ def _local_spans(chunks: Sequence[Chunk], mentions: Sequence[Mention]) -> dict[s
         chunk = by_id.get(mention.chunk_id)
         if chunk is None:
             raise ExtractionError(
-                f"Mention {mention.text!r} is of chunk {mention.chunk_id!r}, which is not among the {len(chunks)} given. "
+                f"Mention {mention.text!r} belongs to chunk {mention.chunk_id!r}, which is not one of the {len(chunks)} given. "
                 "Materialise chunks and entities again."
             )
         start, end = mention.start - chunk.start, mention.end - chunk.start
@@ -232,7 +232,7 @@ def _encode(found: Extraction) -> dict[str, Any]:
 
 
 def _decode(value: Any, text: str) -> Extraction | None:
-    """None for what this module did not write, or not for this text: it is made again."""
+    """None for a value that this module did not write, or not for this text: the text is read again."""
 
     def span(place: Any) -> Span:
         start, end, label, score = place

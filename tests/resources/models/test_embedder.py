@@ -91,7 +91,7 @@ def test_lone_surrogates_and_nul_do_not_break_a_batch(embedder: Embedder) -> Non
 
 
 @pytest.mark.parametrize("texts", [["kites", " \n\t"], [""], ["kites", None], "kites"])
-def test_blank_texts_and_no_texts_are_refused_before_the_model_is_asked(texts: list[str]) -> None:
+def test_blank_texts_and_a_single_text_are_refused_before_the_model_is_called(texts: list[str]) -> None:
     embedder = sentence_embedder("all-MiniLM-L6-v2")
     with pytest.raises(RetricoError, match=r"Text \d of \d is|list of texts"):
         embedder.embed(texts)

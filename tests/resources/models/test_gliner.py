@@ -39,7 +39,7 @@ def facts(extraction: Extraction) -> set[tuple[str, str, str]]:
 
 
 def test_offsets_hold_among_emoji_and_combining_marks(entities: GlinerEntityExtractor) -> None:
-    """OPEN-01. A zero-width joiner has no subword, which shifts every later word in gliner itself."""
+    """A zero-width joiner has no subword, which shifts every later word in gliner itself."""
     text = "Thanks \u2764\ufe0f\u2764\ufe0f Ida Holm \U0001f469\u200d\U0001f52c moved to \u0141o\u0301dz\u0301."
     assert found(entities.extract([text])[0]) == [(12, 20, "Ida Holm"), (34, 40, "\u0141o\u0301dz\u0301")]
 
@@ -60,7 +60,7 @@ def test_every_span_says_what_the_text_says_there(entities: GlinerEntityExtracto
 def test_a_long_text_is_read_to_its_end_and_no_window_passes_the_models_limits(
     entities: GlinerEntityExtractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OPEN-06, and the limit counted in subwords: one word of thousands of letters, CJK, emoji."""
+    """The limit counts subwords: one word of thousands of letters, CJK, emoji."""
     model = load_gliner(MODEL, "cpu", "test")._model
     words: list[int] = []
     subwords: list[int] = []
@@ -88,7 +88,6 @@ def test_a_long_text_is_read_to_its_end_and_no_window_passes_the_models_limits(
 
 
 def test_blank_texts_give_nothing_and_cost_nothing() -> None:
-    """OPEN-08."""
     extractor = entity_extractor(MODEL, LABELS)
     *blank, last = extractor.extract(["", "   \n\t", "\u200b", "\ufeff", "Mia Chen visited Quito."])
     assert blank == [Extraction()] * 4
@@ -97,7 +96,6 @@ def test_blank_texts_give_nothing_and_cost_nothing() -> None:
 
 
 def test_control_words_and_braces_are_plain_text(entities: GlinerEntityExtractor) -> None:
-    """OPEN-09."""
     text = 'The guide says <|endoftext|> ends a sample; </s> and [SEP] too. Config: {"a": {x}} and %s and $NAME. <<ENT>> <<SEP>>'
     first, second = entities.extract([text, f"{text} {EINSTEIN}"])
     assert (first.error, first.words_not_read) == (None, 0)
@@ -114,7 +112,7 @@ def test_a_result_does_not_depend_on_the_other_texts(relations: GlinerRelationEx
 
 
 def test_given_entities_are_the_ends_even_where_the_model_would_not_find_them(relations: GlinerRelationExtractor) -> None:
-    """OPEN-28: the ends of a relation are always mentions; labels the model never heard of and low scores stay as given."""
+    """Heads and tails are always mentions; labels that the model does not know and low scores stay as given."""
     given = [Span(0, 15, "Albert Einstein", "Q5", 0.01), Span(28, 31, "Ulm", "town", 0.01)]
     result = relations.extract([EINSTEIN], [given])[0]
     assert facts(result) == {("Albert Einstein", "born in", "Ulm")}
@@ -168,12 +166,12 @@ def test_one_bad_window_fails_its_text_alone(entities: GlinerEntityExtractor, mo
         return run(batch, **settings)
 
     monkeypatch.setattr(model, "run_batch", choke)
-    told: dict[int, Extraction] = {}
-    results = entities.extract([EINSTEIN, "Poison Ivy left Ulm.", "Mia Chen visited Quito."], told.__setitem__)
+    reported: dict[int, Extraction] = {}
+    results = entities.extract([EINSTEIN, "Poison Ivy left Ulm.", "Mia Chen visited Quito."], reported.__setitem__)
     assert results[1].error == "RuntimeError: out of memory"
     assert found(results[0]) == [(0, 15, "Albert Einstein"), (28, 31, "Ulm")]
     assert [text for _, _, text in found(results[2])] == ["Mia Chen", "Quito"]
-    assert [told[index] for index in range(3)] == results
+    assert [reported[index] for index in range(3)] == results
 
 
 def test_joins_only_the_same_model_with_the_same_settings(

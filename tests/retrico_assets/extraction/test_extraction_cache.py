@@ -10,7 +10,7 @@ from resources.errors import StoreError
 from retrico_assets.extraction.cache import ExtractionCache
 
 
-def test_what_is_put_is_got_again_by_another_opening(tmp_path: Path) -> None:
+def test_stored_values_are_read_by_another_connection(tmp_path: Path) -> None:
     values = {(f"h{n}", "k"): {"n": n, "text": "Łódź"} for n in range(1000)}
     with ExtractionCache(tmp_path / "deep" / "cache.db") as cache:
         cache.put_many(values)
@@ -31,7 +31,7 @@ def test_a_damaged_row_counts_as_absent(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_named_and_may_be_deleted(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
-    path.write_bytes(b"this is no database, whatever its name says" * 100)
+    path.write_bytes(b"this is not a database" * 100)
     with pytest.raises(StoreError, match=r"cache\.db is damaged: .*[Dd]elete"):
         ExtractionCache(path)
 

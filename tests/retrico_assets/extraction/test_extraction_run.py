@@ -58,14 +58,14 @@ class CapitalWords(EntityExtractor):
 
 
 def test_mentions_come_in_order_of_the_chunks_with_document_offsets(cache: ExtractionCache) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     chunks = [chunk(1, "Ana met Bob here", 100), chunk(2, "nothing"), chunk(3, "see Ulm", 7)]
-    report = extract_entities(chunks, CapitalWords(), cache, on_progress=lambda done, total: told.append((done, total)))
+    report = extract_entities(chunks, CapitalWords(), cache, on_progress=lambda done, total: progress.append((done, total)))
     assert [(m.chunk_id, m.document_id, m.start, m.end, m.text) for m in report.mentions] == [
         ("c1", "d1", 100, 103, "Ana"), ("c1", "d1", 108, 111, "Bob"), ("c3", "d3", 11, 14, "Ulm"),
     ]  # fmt: skip
     assert (report.cached, report.model_calls, report.failed, report.truncated) == (0, 3, {}, {})
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert progress == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_a_second_run_calls_no_model_and_equal_texts_are_read_once(cache: ExtractionCache) -> None:
@@ -122,7 +122,7 @@ def test_a_mention_that_does_not_fit_its_chunk_is_refused(cache: ExtractionCache
     wrong = Mention("c1", "d1", 1, 4, "Ana", "person", 1.0)
     with pytest.raises(ExtractionError, match="'Ana' at 1-4 is not what chunk 'c1'"):
         extract_relations([chunk(1, "Ana left")], [wrong], extractor, cache)
-    with pytest.raises(ExtractionError, match="chunk 'c1', which is not among"):
+    with pytest.raises(ExtractionError, match="chunk 'c1', which is not one of"):
         extract_relations([], [wrong], extractor, cache)
 
 
@@ -146,7 +146,7 @@ def test_one_joint_pass_fills_both_caches(cache: ExtractionCache) -> None:
 
 
 @pytest.mark.slow
-def test_other_mentions_are_read_anew_with_them_as_ends(cache: ExtractionCache) -> None:
+def test_changed_mentions_are_read_again_as_heads_and_tails(cache: ExtractionCache) -> None:
     relations = relation_extractor(MODEL, LABELS, RELATIONS)
     mentions = [Mention("c1", "d1", 40, 55, "Albert Einstein", "person", 1.0), Mention("c1", "d1", 68, 71, "Ulm", "city", 1.0)]
     report = extract_relations([chunk(1, EINSTEIN, 40)], mentions, relations, cache)

@@ -24,7 +24,6 @@ def split(text: str) -> list[tuple[int, int]]:
 
 
 def test_overlaps_are_resolved_by_score_then_length_whatever_the_order() -> None:
-    """OPEN-16."""
     for order in itertools.permutations(RAW):
         kept = resolve_overlaps(span(*raw) for raw in order)
         assert [(s.start, s.end, s.text) for s in kept] == [
@@ -56,7 +55,7 @@ def test_half_an_entity_at_a_cut_yields_to_the_whole_one() -> None:
 
 
 def test_relations_keep_their_best_score_and_only_real_ends() -> None:
-    """OPEN-28: an end that is no mention is dropped, and so is a self loop."""
+    """A relation whose head or tail is not a mention is dropped, and so is a self loop."""
     ana, foods = span(19, 28), span(34, 45)
     found = [
         RelationSpan(ana, foods, "runs", 0.6),
