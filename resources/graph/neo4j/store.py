@@ -102,7 +102,7 @@ class Neo4jGraphStore(CypherGraphStore):
     def _refuse_writing(self) -> None:
         if self._read_only:
             raise StoreError(
-                f"The Neo4j database at {self._transport.address} is only read. Choose another graph store to write."
+                f"The Neo4j database at {self._transport.address} is read-only here. Choose another graph store to write."
             )
 
     def _create_indexes(self) -> None:

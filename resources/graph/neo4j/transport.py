@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neo4j import Driver, ManagedTransaction, Result, Transaction
 
 _CONNECT_SECONDS = 5
-_ACQUIRE_SECONDS = 10
+_ACQUIRE_SECONDS = 5
 _RETRY_SECONDS = 2
 _READ_SECONDS = 10
 _WRITE_SECONDS = 120

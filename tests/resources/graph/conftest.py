@@ -1,9 +1,8 @@
-"""The graph store of each backend, empty."""
+"""A FalkorDB graph, empty for each test."""
 
 import pytest
 
 from resources.graph.falkordb.embedded import open_embedded, stop_embedded
-from resources.graph.memory import MemoryGraphStore
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +19,3 @@ def database(tmp_path_factory):
 def falkordb(database):
     database.query("MATCH (n) DETACH DELETE n", read_only=False)
     return database
-
-
-@pytest.fixture(params=["memory", "falkordb"])
-def store(request):
-    return MemoryGraphStore() if request.param == "memory" else request.getfixturevalue("falkordb")

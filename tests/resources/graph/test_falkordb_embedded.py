@@ -16,7 +16,7 @@ from resources.errors import StoreError
 from resources.graph.cypher.writes import replacement
 from resources.graph.falkordb.embedded import embedded_status, open_embedded, stop_embedded
 from resources.graph.memory import MemoryGraphStore
-from tests.support.graphs import Says, document, everything, pair
+from resources.testing.graphs import Says, document, everything, pair
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -62,7 +62,7 @@ def _count_documents(folder, answers):
         answers.put(store.stats().documents)
 
 
-def test_a_second_process_shares_the_graph_and_survives_the_first(folder):  # OPEN-36
+def test_a_second_process_shares_the_graph_and_survives_the_first(folder):
     written = SPAWN.Event()
     first = SPAWN.Process(target=_write_and_wait, args=(folder, _facts(3), written))
     first.start()
@@ -190,7 +190,7 @@ CHANGES = [
 ]
 
 
-def test_a_read_only_query_changes_nothing(folder):  # OPEN-50
+def test_a_read_only_query_changes_nothing(folder):
     with open_embedded(folder) as store:
         store.replace_documents(_facts(2))
         before = everything(store)
@@ -211,7 +211,7 @@ def test_a_read_only_query_changes_nothing(folder):  # OPEN-50
         assert store.query("MATCH (n:Note) RETURN n.text AS text") == [{"text": "x"}]
 
 
-def test_a_server_that_cuts_results_is_found_out(folder):  # OPEN-49
+def test_a_server_that_cuts_results_is_found_out(folder):
     with open_embedded(folder) as store:
         store.replace_documents(_facts(30))
         whole = everything(store)
@@ -230,7 +230,7 @@ def _used_by_a_step_that_fails(folder, n):
     return store
 
 
-def test_connections_are_closed_whatever_happens(folder):  # OPEN-45
+def test_connections_are_closed_whatever_happens(folder):
     with open_embedded(folder) as watcher:
         before = embedded_status(folder).clients
         files = len(os.listdir("/proc/self/fd"))

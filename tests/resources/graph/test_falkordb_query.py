@@ -7,7 +7,7 @@ import time
 import pytest
 
 from resources.errors import StoreError
-from tests.support.graphs import everything, pair
+from resources.testing.graphs import everything, pair
 
 REFUSED = [
     "MATCH (n) DETACH DELETE n",
@@ -44,7 +44,7 @@ def filled(falkordb):
 
 
 @pytest.mark.parametrize("max_rows", [None, 10])
-def test_a_read_only_query_changes_nothing_whatever_it_says(filled, max_rows):  # OPEN-50
+def test_a_read_only_query_changes_nothing_whatever_it_says(filled, max_rows):
     before, mark = everything(filled), filled.revision()
     for statement in REFUSED:
         with pytest.raises(StoreError):
@@ -69,7 +69,7 @@ def test_a_read_only_query_changes_nothing_whatever_it_says(filled, max_rows):  
     ],
 )
 @pytest.mark.parametrize("hidden", ["{}", "WITH '/*' AS x {}", "WITH 1 AS `//` {}", 'WITH "load /* " AS x {}'])
-def test_a_read_only_query_asks_no_other_machine(filled, clause, hidden):  # OPEN-50
+def test_a_read_only_query_asks_no_other_machine(filled, clause, hidden):
     called = threading.Event()
     with socket.create_server(("localhost", 0)) as server:
         server.settimeout(0.2)
@@ -94,7 +94,7 @@ def test_words_that_only_look_like_it_may_be_asked_for(filled):
     assert filled.query("RETURN $x AS x", {"x": "LOAD CSV"}) == [{"x": "LOAD CSV"}]
 
 
-def test_a_query_stops_after_the_rows_that_are_asked_for(filled):  # OPEN-50
+def test_a_query_stops_after_the_rows_that_are_asked_for(filled):
     filled.query("UNWIND range(1, 3000) AS n CREATE (:Many {n: n})", read_only=False)
     start = time.perf_counter()
     assert len(filled.query("MATCH (a:Many), (b:Many) RETURN a, b", max_rows=7)) == 7  # nine million otherwise
@@ -113,7 +113,7 @@ def test_a_query_stops_after_the_rows_that_are_asked_for(filled):  # OPEN-50
 
 
 @pytest.mark.slow
-def test_a_query_that_takes_too_long_is_stopped(filled):  # OPEN-50
+def test_a_query_that_takes_too_long_is_stopped(filled):
     filled.query("UNWIND range(1, 3000) AS n CREATE (:Many {n: n})", read_only=False)
     start = time.perf_counter()
     with pytest.raises(StoreError, match="timed out"):

@@ -14,8 +14,8 @@ class Says:
     """A chunk: its text, mentions (surface, label, score, properties?), relations (head, label, tail, score, properties?)."""
 
     text: str = "some text"
-    mentions: Sequence[tuple] = ()
-    relations: Sequence[tuple] = ()
+    mentions: Sequence[tuple[Any, ...]] = ()
+    relations: Sequence[tuple[Any, ...]] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
