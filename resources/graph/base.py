@@ -1,4 +1,4 @@
-"""What every graph store can do. tests/resources/test_graph_store.py says what each promise means."""
+"""What every graph store can do. ``resources.testing.graph_store`` holds these promises as tests."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
