@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from resources.graph.falkordb.processes import Process, ServerProcesses, write_processes
+
 if TYPE_CHECKING:
     from redis import Redis
 
@@ -28,6 +30,8 @@ _LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
 _LARGEST_LOG = 5_000_000
 _PR_SET_PDEATHSIG = 1
 _END_SECONDS = 30.0
+_PING_SECONDS = 10.0
+_HUNG_SECONDS = 60.0  # without an answer to the watcher, and not loading
 
 
 def socket_path(folder: Path) -> Path:
@@ -55,6 +59,7 @@ def main(folder: Path, idle_seconds: float) -> int:
     if (folder / LOG).stat().st_size > _LARGEST_LOG:
         os.truncate(folder / LOG, 0)
     server = _start_server(folder, lock)
+    write_processes(folder, ServerProcesses(Process.of(os.getpid()), Process.of(server.pid)))
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     return _watch(server, socket_path(folder), idle_seconds)
 
@@ -119,17 +124,17 @@ def _dies_with(parent: int) -> Callable[[], None] | None:
 def _watch(server: "subprocess.Popen[bytes]", socket: Path, idle_seconds: float) -> int:
     from redis import Redis
     from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError
+    from redis.exceptions import RedisError, TimeoutError
     from redis.retry import Retry
 
     client = Redis(
         unix_socket_path=str(socket),
         decode_responses=True,
         client_name="supervisor",
-        socket_timeout=_END_SECONDS,
+        socket_timeout=_PING_SECONDS,
         retry=Retry(NoBackoff(), 0),  # retrying would keep the lock while the server is gone
     )
-    last_used = time.monotonic()
+    last_used = last_answer = time.monotonic()
     while server.poll() is None:
         time.sleep(min(0.25, idle_seconds / 4))
         try:
@@ -137,8 +142,12 @@ def _watch(server: "subprocess.Popen[bytes]", socket: Path, idle_seconds: float)
                 last_used = time.monotonic()
             elif time.monotonic() - last_used > idle_seconds:
                 _end(server, client)
-        except RedisError:  # still loading, busy, or going down: the loop's condition tells
-            last_used = time.monotonic()
+            last_answer = time.monotonic()
+        except TimeoutError:
+            if time.monotonic() - last_answer > _HUNG_SECONDS:
+                server.kill()  # every answered write is in its file, and the next client starts it again
+        except RedisError:  # it is starting, loading or going down: the loop's condition tells
+            last_used = last_answer = time.monotonic()
     return server.returncode
 
 

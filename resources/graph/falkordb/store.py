@@ -23,9 +23,11 @@ from resources.graph.falkordb.transport import FalkorDBTransport, plain, refuse_
 
 if TYPE_CHECKING:
     from redis import Redis
+    from redis.exceptions import WatchError
 
 _ATTEMPTS_OF_A_WRITE = 200
 _WRITE_MILLISECONDS = 10_000
+_BROKEN_CONNECTIONS = 3
 
 
 class FalkorDBGraphStore(CypherGraphStore):
@@ -36,6 +38,7 @@ class FalkorDBGraphStore(CypherGraphStore):
         undo: takes the server back to its last complete write, after a statement that failed in the middle. FalkorDB 4.16's
             own undoing forgets attributes, and edges that were deleted along with their nodes.
         graph: the graph's name.
+        advice: says what to do when the server breaks connections.
 
     Raises:
         StoreError: the server can't be reached or refuses a statement; from every method too.
@@ -43,9 +46,16 @@ class FalkorDBGraphStore(CypherGraphStore):
 
     dialect: ClassVar[Dialect] = FalkorDBDialect()
 
-    def __init__(self, connect: Callable[[], "Redis"], undo: Callable[["Redis"], None], graph: str = "retrico") -> None:
+    def __init__(
+        self,
+        connect: Callable[[], "Redis"],
+        undo: Callable[["Redis"], None],
+        graph: str = "retrico",
+        advice: Callable[[], str] = lambda: "Look into the log of the server.",
+    ) -> None:
         self._transport = FalkorDBTransport(connect, self._prepare, graph)
         self._undo = undo
+        self._advice = advice
         self._counter = f"{graph}:writes"
         self._revision = f"{graph}:revision"
         self._has_indexes = False
@@ -96,15 +106,32 @@ class FalkorDBGraphStore(CypherGraphStore):
     def _atomically(self, plan: Plan, *, new_revision: bool = True) -> None:
         from redis.exceptions import WatchError
 
+        broken = 0
         for attempt in range(_ATTEMPTS_OF_A_WRITE):
             try:
                 return self._transport.call(lambda client: self._transaction(client, plan, new_revision))
-            except WatchError:
-                time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 25)))
+            except WatchError as error:
+                if self._is_conflict(error):
+                    time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 25)))
+                    continue
+                broken += 1
+                if broken == _BROKEN_CONNECTIONS:
+                    raise StoreError(
+                        f"The graph server ended {broken} times during one write to the graph {self._transport.graph!r}. "
+                        f"{self._advice()}"
+                    ) from error
         raise StoreError(
             f"Other writers kept changing the graph {self._transport.graph!r}: nothing was written in"
             f" {_ATTEMPTS_OF_A_WRITE} attempts. Try again when fewer processes write."
         )
+
+    def _is_conflict(self, error: "WatchError") -> bool:
+        """Whether another writer was faster. The client raises the same error for a connection that breaks."""
+        from redis.exceptions import ConnectionError, TimeoutError
+
+        if isinstance(error.__context__, TimeoutError):
+            self._transport.refuse_time_out(error)
+        return not isinstance(error.__context__, ConnectionError)
 
     def _transaction(self, client: "Redis", plan: Plan, new_revision: bool) -> None:
         with client.pipeline(transaction=True) as pipe:

@@ -1,7 +1,7 @@
 """Talking to a FalkorDB server over Redis' protocol: connecting, statements as text, replies and errors."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from resources.errors import StoreError
 from resources.graph.cypher.dialect import Rows
@@ -55,14 +55,24 @@ class FalkorDBTransport:
 
     def translated(self, work: Callable[[], _Result], passed_on: tuple[type[Exception], ...] = ()) -> _Result:
         """Do work once, and raise what the client raises as StoreError; a WatchError and ``passed_on`` pass."""
-        from redis.exceptions import RedisError, WatchError
+        from redis.exceptions import RedisError, TimeoutError, WatchError
 
         try:
             return work()
+        except TimeoutError as error:
+            self.refuse_time_out(error)
         except RedisError as error:
             if isinstance(error, (WatchError, *passed_on)):
                 raise
             raise StoreError(f"The graph {self.graph!r} can't be reached: {type(error).__name__}: {error}") from error
+
+    def refuse_time_out(self, error: Exception) -> NoReturn:
+        """Drop the connection, so that the next call finds out whether the server still answers, and raise a StoreError."""
+        self._drop_client()
+        raise StoreError(
+            f"The graph server did not answer in time (graph {self.graph!r}). Try again: a server that hangs is replaced by the "
+            "next command. `retrico stop` ends it, too."
+        ) from error
 
     def connected(self) -> "Redis":
         if self._client is None:
