@@ -9,6 +9,7 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from resources.errors import SettingsError
 from resources.option_fields import alternatives, bounds, describe
 from resources.plugins import Backend, known_plugins, plugin
 
@@ -90,12 +91,20 @@ def _backend_lines(path: str, section: type[Backend]) -> Iterator[str]:
     names = known_plugins(section.kind)
     yield from (f"`backend` is one of {', '.join(f'`{name}`' for name in names)}, or `module:Class` for your own.", "")
     for name in names:
-        options = section.options_class(plugin(section.kind, name, section.base))
+        options = _options_of(section, name)
         if options is None or not options.model_fields:
             continue
         yield from (f"### {path}, backend {name}", "", "| key | default | meaning |", "|---|---|---|")
         yield from (_field_row(key, field) for key, field in options.model_fields.items())
         yield ""
+
+
+def _options_of(section: type[Backend], name: str) -> type[BaseModel] | None:
+    """The options of a backend in a section; None if it can't serve there."""
+    try:
+        return section.options_class(plugin(section.kind, name, section.base))
+    except SettingsError:
+        return None
 
 
 def _section_of(field: FieldInfo) -> type[BaseModel] | None:

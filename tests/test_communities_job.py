@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from resources.graph import open_graph_store
-from resources.models.embedders.sentence_transformer import SentenceTransformerEmbedder
 from resources.texts import open_text_store
 from resources.vectors import open_vector_store
 from retrico_assets.query.question.question import Question
 from retrico_assets.query.retrievers.base import make_retriever
 from retrico_assets.query.sources import Sources
 from tests.support.llm_stub import says, scripted_llm
+from tests.support.models import sentence_embedder
 from tests.support.projects import REPOSITORY, Build, Project, make_project
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def test_the_community_strategy_answers_from_them(demo):
         open_text_store("sqlite", demo.data / "texts") as texts,
         open_vector_store("faiss", demo.data / "vectors") as vectors,
     ):
-        sources = Sources(graph, texts, vectors, SentenceTransformerEmbedder("all-MiniLM-L6-v2"))
+        sources = Sources(graph, texts, vectors, sentence_embedder())
         found = make_retriever("community", sources).retrieve(Question("Who were Marie and Pierre Curie?"), 10)
     assert {"Marie Curie", "Pierre Curie"} <= {scored.record.label for scored in found.entities}
     assert any("Curie" in scored.record.text for scored in found.chunks)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from resources.graph.neo4j.options import Neo4jOptions
 from resources.options import Options
@@ -19,10 +19,16 @@ class RetrievalOptions(Options):
     that may serve, one's own as "module:Class". Empty: all.
     """
 
-    sources: list[str] = []
-    graph_providers: list[str] = []
+    sources: list[str] = Field(
+        default=[], description="What may serve: corpus, knowledge-tools, or names of providers. Empty: everything."
+    )
+    graph_providers: list[str] = Field(
+        default=[], description='The providers that may serve, by name or as "module:Class". Empty: all.'
+    )
     neo4j: Neo4jOptions = Neo4jOptions()
-    knowledge: Annotated[list[KnowledgeEntry], AfterValidator(check_entries)] = []
+    knowledge: Annotated[list[KnowledgeEntry], AfterValidator(check_entries)] = Field(
+        default=[], description="What questions draw on: documents, or the graph by a handle. Empty: documents."
+    )
 
 
 @dataclass(frozen=True, slots=True)
