@@ -84,9 +84,10 @@ class ReplyCache:
                 if _is_sound(self.path):
                     return True
                 aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-                self.path.rename(aside)
+                # Before the rename: after it, another process may have made a new file, with a log of its own.
                 for ending in ("-wal", "-shm"):
                     self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+                self.path.rename(aside)
         except OSError:
             return False
         _log.warning("the cache of language model replies %s is damaged (%s); put aside as %s", self.path, problem, aside.name)

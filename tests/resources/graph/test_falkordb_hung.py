@@ -16,7 +16,7 @@ from resources.graph.falkordb import embedded
 from resources.graph.falkordb.embedded import embedded_status, open_embedded, stop_embedded
 from resources.graph.falkordb.processes import FILE, Process, read_processes
 from resources.graph.falkordb.server import is_locked
-from tests.support.graphs import everything, pair
+from resources.testing.graphs import everything, pair
 
 SPAWN = multiprocessing.get_context("spawn")
 
