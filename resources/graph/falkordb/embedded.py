@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _START_SECONDS = 120.0  # a large append-only file takes its time to load
-_PING_SECONDS = 10.0  # a server answers a ping while it works: one that does not, hangs
+_PING_SECONDS = 35.0  # a write blocks pings; the server itself ends a statement after 30 s at most
 _ANSWER_SECONDS = 45.0  # the server itself ends a query after 30 s at most
 _SAVE_SECONDS = 30.0
 _MIN_FREE_BYTES = 50_000_000
