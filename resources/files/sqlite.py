@@ -4,13 +4,16 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from resources.errors import DamagedFileError, StoreError
 
 BUSY_SECONDS = 30.0
+Change = Callable[[sqlite3.Connection], None]
+NO_UPGRADES: Mapping[int, Change] = MappingProxyType({})
 
 
 class SqliteFile:
@@ -28,17 +31,23 @@ class SqliteFile:
         remedy: str,
         synchronous: str = "FULL",
         page_size: int = 4096,
-        prepare: Callable[[sqlite3.Connection], None] | None = None,
+        upgrades: Mapping[int, Change] = NO_UPGRADES,
+        prepare: Change | None = None,
     ) -> None:
         """Describe the file; see ``open_sqlite`` for the arguments.
 
         Args:
-            remedy: what to do about a damaged file, as a sentence.
             prepare: called with each new connection, to register functions and set pragmas.
         """
         self.path = Path(path)
         self._open = lambda: open_sqlite(
-            self.path, schema=schema, version=version, remedy=remedy, synchronous=synchronous, page_size=page_size
+            self.path,
+            schema=schema,
+            version=version,
+            remedy=remedy,
+            synchronous=synchronous,
+            page_size=page_size,
+            upgrades=upgrades,
         )
         self._prepare = prepare
         self._remedy = remedy
@@ -95,7 +104,14 @@ class SqliteFile:
 
 
 def open_sqlite(
-    path: Path, *, schema: str, version: int, remedy: str, synchronous: str = "FULL", page_size: int = 4096
+    path: Path,
+    *,
+    schema: str,
+    version: int,
+    remedy: str,
+    synchronous: str = "FULL",
+    page_size: int = 4096,
+    upgrades: Mapping[int, Change] = NO_UPGRADES,
 ) -> sqlite3.Connection:
     """Open a SQLite file in WAL mode, and create it with its folder if there is none. Any thread may use the connection.
 
@@ -106,6 +122,7 @@ def open_sqlite(
         remedy: what to do about a damaged file, as a sentence.
         synchronous: "FULL": a commit survives a power cut; "NORMAL": the last ones may be lost, and the file stays whole.
         page_size: in bytes, of a new file.
+        upgrades: by version of an older schema, the function that brings its tables to this one.
 
     Raises:
         StoreError: the file has another schema, or can't be opened.
@@ -118,7 +135,7 @@ def open_sqlite(
             connection.execute(f"PRAGMA page_size = {page_size:d}")
             _use_wal(connection)
             connection.execute(f"PRAGMA synchronous = {synchronous}")
-            _ensure_schema(connection, path, schema, version)
+            _ensure_schema(connection, path, schema, version, upgrades)
         except BaseException:
             connection.close()
             raise
@@ -169,20 +186,23 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.05)
 
 
-def _ensure_schema(connection: sqlite3.Connection, path: Path, schema: str, version: int) -> None:
+def _ensure_schema(connection: sqlite3.Connection, path: Path, schema: str, version: int, upgrades: Mapping[int, Change]) -> None:
     if _version(connection) == version:
         return
     with _transaction(connection, "BEGIN IMMEDIATE"):
         there = _version(connection)  # another process may have been faster
         if there == version:
             return
-        if there != 0 or _has_foreign_tables(connection, schema):
+        if there in upgrades:
+            upgrades[there](connection)
+        elif there == 0 and not _has_foreign_tables(connection, schema):
+            for statement in filter(str.strip, schema.split(";")):
+                connection.execute(statement)
+        else:
             raise StoreError(
                 f"{path} has schema version {there}, and this version of RetriCo uses {version}. "
                 "Move the file away and build again, or use the version of RetriCo that wrote it."
             )
-        for statement in filter(str.strip, schema.split(";")):
-            connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version:d}")
 
 

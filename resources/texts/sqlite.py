@@ -1,16 +1,13 @@
 """Documents and chunks in one SQLite file, with full-text search by FTS5."""
 
 import json
-import os
 import sqlite3
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from resources.errors import StoreError
+from resources.files.sqlite import SqliteFile
 from resources.records import Chunk, Document, Scored
 from resources.text.characters import is_storable, storable
 from resources.text.words import question_phrases, search_words
@@ -19,7 +16,7 @@ from resources.texts.sqlite_records import add_functions, select_chunks
 from resources.texts.structured import ChunkRow, Filter, Sort, check_query
 
 SCHEMA_VERSION = 2
-BUSY_SECONDS = 30.0
+_REMEDY = "Move it away with its -wal and -shm files, and build again."
 
 # The words of a chunk are cut by us (texts/words.py) and stored joined by blanks. To the ascii tokenizer every
 # character beyond ASCII is part of a word, so that it splits at the blanks and nowhere else.
@@ -55,27 +52,27 @@ class SqliteTextStore(TextStore):
     def __init__(self, path: Path) -> None:
         """Open the file, and make it if there is none. Raises StoreError for a file of another kind or schema."""
         self.path = Path(path)
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
-        self._closed = False
-        with self._reading():
+        self._file = SqliteFile(
+            self.path,
+            schema=_SCHEMA,
+            version=SCHEMA_VERSION,
+            remedy=_REMEDY,
+            upgrades={1: _cut_words_again},  # the same tables, with words cut by older rules
+            prepare=_prepare,
+        )
+        with self._file.reading():  # a file that can't be used is reported now
             pass
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+        self._file.close()
 
     def document_hashes(self) -> dict[str, str]:
-        with self._reading() as database:
+        with self._file.reading() as database:
             return dict(database.execute("SELECT id, content_hash FROM documents ORDER BY id").fetchall())
 
     def put_documents(self, documents: Sequence[Document]) -> int:
         rows = [_document_row(document) for document in documents]
-        with self._writing() as database:
+        with self._file.writing() as database:
             database.executemany(
                 "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET source = excluded.source, "
                 "title = excluded.title, text = excluded.text, text_hash = excluded.text_hash, "
@@ -86,25 +83,25 @@ class SqliteTextStore(TextStore):
 
     def delete_documents(self, document_ids: Sequence[str]) -> int:
         ids = _json_ids(document_ids)
-        with self._writing() as database:
+        with self._file.writing() as database:
             _delete_chunks(database, ids)
             return database.execute(f"DELETE FROM documents WHERE id {_AMONG}", (ids,)).rowcount
 
     def chunk_ids(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        with self._reading() as database:
+        with self._file.reading() as database:
             for document_id, chunk_id in database.execute("SELECT document_id, id FROM chunks ORDER BY document_id, position"):
                 found.setdefault(document_id, []).append(chunk_id)
         return found
 
     def document_titles(self) -> dict[str, str]:
-        with self._reading() as database:
+        with self._file.reading() as database:
             return dict(database.execute("SELECT id, title FROM documents ORDER BY id"))
 
     def replace_chunks(self, chunks_by_document: Mapping[str, Sequence[Chunk]]) -> int:
         """As the base says; raises StoreError for a chunk of a document that is not stored."""
         rows = _chunk_rows(chunks_by_document)
-        with self._writing() as database:
+        with self._file.writing() as database:
             _check_documents_are_stored(database, {row[1] for row in rows}, self.path)
             _delete_chunks(database, _json_ids(chunks_by_document))
             _check_ids_are_free(database, rows, self.path)
@@ -119,12 +116,12 @@ class SqliteTextStore(TextStore):
         return len(rows)
 
     def get_documents(self, document_ids: Sequence[str]) -> dict[str, Document]:
-        with self._reading() as database:
+        with self._file.reading() as database:
             rows = database.execute(f"SELECT {_DOCUMENT} FROM documents WHERE id {_AMONG}", (_json_ids(document_ids),))
             return {row[0]: _document(row) for row in rows}
 
     def get_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
-        with self._reading() as database:
+        with self._file.reading() as database:
             rows = database.execute(f"SELECT {_CHUNK} FROM chunks WHERE id {_AMONG}", (_json_ids(chunk_ids),))
             return {row[0]: _chunk(row) for row in rows}
 
@@ -154,7 +151,7 @@ class SqliteTextStore(TextStore):
                 WHERE chunk_words MATCH :expression ORDER BY score DESC, chunks.id LIMIT :k)
             SELECT {_CHUNK}, best.score FROM best JOIN chunks ON chunks.number = best.number
             ORDER BY best.score DESC, chunks.id"""
-        with self._reading() as database:
+        with self._file.reading() as database:
             rows = database.execute(statement, {"expression": expression, "k": k, "source": source}).fetchall()
         return [Scored(_chunk(row), row[7]) for row in rows]
 
@@ -162,12 +159,12 @@ class SqliteTextStore(TextStore):
         self, filters: Sequence[Filter] = (), sort: Sequence[Sort] = (), limit: int = 50, offset: int = 0
     ) -> list[ChunkRow]:
         check_query(filters, sort, limit, offset)
-        with self._reading() as database:
+        with self._file.reading() as database:
             rows = select_chunks(database, _CHUNK, filters, sort, limit, offset)
         return [ChunkRow(_chunk(row), row[7], row[8]) for row in rows]
 
     def count(self) -> tuple[int, int]:
-        with self._reading() as database:
+        with self._file.reading() as database:
             row = database.execute("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks)").fetchone()
         return row[0], row[1]
 
@@ -176,37 +173,12 @@ class SqliteTextStore(TextStore):
         if page_size < 1:
             raise StoreError(f"page_size is {page_size}; it must be 1 or more")
         while True:
-            with self._reading() as database:
+            with self._file.reading() as database:
                 rows = database.execute(statement, (*key, page_size)).fetchall()
             yield from rows
             if len(rows) < page_size:
                 return
             key = key_of(rows[-1])
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """This process's connection, for one thread at a time."""
-        with self._lock:
-            if self._closed:
-                raise StoreError(f"the text store {self.path} is closed; open it again")
-            try:
-                if self._connection is None or self._process != os.getpid():  # a connection can't be used after a fork
-                    self._connection, self._process = _connect(self.path), os.getpid()
-                yield self._connection
-            except (sqlite3.Error, OSError) as error:
-                raise StoreError(f"the text store {self.path} failed: {error}{_remedy(error)}") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as database:
-            database.execute("BEGIN IMMEDIATE")  # waits for another writer here, not in the middle
-            try:
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
 
 
 def match_expression(question: str) -> str:
@@ -217,56 +189,9 @@ def match_expression(question: str) -> str:
     return " OR ".join(f'"{" ".join(phrase)}"' for phrase in question_phrases(question))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        _use_wal(connection)
-        _ensure_schema(connection, path)
-        connection.execute("PRAGMA foreign_keys = ON")
-        add_functions(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Several processes may be the first at once, and changing the journal does not always wait for the busy timeout."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
-    if _version(connection) == SCHEMA_VERSION:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(connection)  # another process may have been faster
-        if version == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
-        elif version == 1:  # the same tables, with words cut by older rules
-            _cut_words_again(connection)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
-        elif version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{path} has schema {version}, this version of RetriCo writes schema {SCHEMA_VERSION}; "
-                "move the file away and build again, or use the version that wrote it"
-            )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    add_functions(connection)
 
 
 def _cut_words_again(connection: sqlite3.Connection) -> None:
@@ -275,10 +200,6 @@ def _cut_words_again(connection: sqlite3.Connection) -> None:
     connection.executemany(
         "INSERT INTO chunk_words (rowid, words) VALUES (?, ?)", ((number, " ".join(search_words(text))) for number, text in texts)
     )
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _delete_chunks(database: sqlite3.Connection, document_ids: str) -> None:
@@ -370,12 +291,3 @@ def _chunk(row: tuple[Any, ...]) -> Chunk:
 
 def _named(ids: Sequence[str]) -> str:
     return ", ".join(map(repr, ids[:10])) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
-
-
-def _remedy(error: Exception) -> str:
-    text = str(error)
-    if "locked" in text or "busy" in text:
-        return f"; another process has been writing for more than {BUSY_SECONDS:.0f} s: wait for it to end or stop it"
-    if "malformed" in text or "not a database" in text:
-        return "; move the file away (with its -wal and -shm files) and build again"
-    return ""

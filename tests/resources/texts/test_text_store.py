@@ -367,14 +367,14 @@ def test_a_database_error_is_never_no_hits(tmp_path: Path) -> None:
         other = sqlite3.connect(path)
         other.execute("DROP TABLE chunk_words")
         other.close()
-        with pytest.raises(StoreError, match=r"texts\.db failed: no such table: chunk_words"):
+        with pytest.raises(StoreError, match=r"texts\.db can't be used: no such table: chunk_words"):
             store.search("kites", 1)
 
 
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "texts.db"
     path.write_bytes(b"these are not the rows you are looking for" * 100)
-    with pytest.raises(StoreError, match=r"texts\.db failed: file is not a database; move the file away"):
+    with pytest.raises(StoreError, match=r"texts\.db is damaged: file is not a database\. Move it away"):
         SqliteTextStore(path)
 
 
@@ -384,7 +384,7 @@ def test_another_schema_is_refused_with_the_way_out(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(StoreError, match=r"schema 99.*move the file away and build again"):
+    with pytest.raises(StoreError, match=r"schema version 99.*Move the file away and build again"):
         SqliteTextStore(path)
 
 
@@ -393,7 +393,7 @@ def test_a_database_of_someone_else_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE theirs (x)")
     database.close()
-    with pytest.raises(StoreError, match="schema 0"):
+    with pytest.raises(StoreError, match="schema version 0"):
         SqliteTextStore(path)
 
 
