@@ -5,4 +5,4 @@ They need pytest and hypothesis, and are imported by tests only.
 
 import pytest
 
-pytest.register_assert_rewrite("resources.testing.graph_store")
+pytest.register_assert_rewrite("resources.testing.graph_store", "resources.testing.text_store", "resources.testing.vector_store")

@@ -1,4 +1,4 @@
-"""What every text store can do. tests/resources/test_text_store.py says what each promise means."""
+"""What every text store can do. ``resources.testing.text_store`` holds these promises as tests."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What every vector store can do. tests/resources/test_vector_store.py says what each promise means."""
+"""What every vector store can do. ``resources.testing.vector_store`` holds these promises as tests."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -7,6 +7,7 @@ import numpy as np
 
 from resources.errors import IndexMismatchError, StoreError
 from resources.records import Scored
+from resources.text.characters import is_storable
 from resources.vectors.base import IndexInfo
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -45,6 +46,8 @@ def unit_rows(info: IndexInfo, ids: Sequence[str], vectors: np.ndarray, hashes: 
         )
     if no_ids := [item for item in ids if not (isinstance(item, str) and item)]:
         raise StoreError(f"item ids of index {info.name!r} must be texts, not empty: {_named(no_ids)}")
+    if unstorable := [item for item in ids if not is_storable(item)]:
+        raise StoreError(f"item ids of index {info.name!r} must not hold NUL or lone surrogates: {_named(unstorable)}")
     if no_hashes := [item for item, digest in zip(ids, hashes, strict=True) if not isinstance(digest, str)]:
         raise StoreError(f"hashes of index {info.name!r} must be texts; those of {_named(no_hashes)} are not")
     norms = _norms(array)

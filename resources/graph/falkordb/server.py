@@ -65,6 +65,7 @@ def main(folder: Path, idle_seconds: float) -> int:
 
 
 def _take_lock(folder: Path) -> int | None:
+    # flock itself instead of resources.files.locked: the server process inherits the descriptor, and holds the lock with it.
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
